@@ -15,7 +15,7 @@ import {
   UserId
 } from "./ConferenceSession.ts"
 import type { ConferenceEnded } from "./DomainEvent.ts"
-import { InstantFromIso } from "./Instant.ts"
+import { type Instant, InstantFromIso } from "./Instant.ts"
 
 export const topic = "pin.messenger.conference-ended.v1"
 export const eventType = topic
@@ -58,6 +58,8 @@ export interface OutboxMessage {
   readonly eventType: string
   readonly payload: unknown
   readonly headers: Readonly<Record<string, string>>
+  /** AsOf of the cycle that wrote it. */
+  readonly createdAt: Instant
 }
 
 const encodePayload = Schema.encodeSync(Payload)
@@ -103,6 +105,7 @@ export const fromEvent = (event: ConferenceEnded, jobRunId: JobRunId, traceparen
       "correlation-id": jobRunId,
       traceparent,
       "content-type": "application/json"
-    }
+    },
+    createdAt: event.facts.asOf
   }
 }

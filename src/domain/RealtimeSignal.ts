@@ -1,6 +1,7 @@
 /** The row of `messenger.realtime_outbox` that tells a chat's clients of a closed conference (W1, W2). Ids and enums only. */
 import type { ChatId, ConferenceId, JobRunId } from "./ConferenceSession.ts"
 import type { DomainEvent } from "./DomainEvent.ts"
+import type { Instant } from "./Instant.ts"
 
 export interface RealtimeSignal {
   /** `ConferenceEnded` for a failed provision too; `signal` tells them apart. */
@@ -11,6 +12,8 @@ export interface RealtimeSignal {
   readonly sessionId: ConferenceId
   readonly signal: "Ended" | "Failed"
   readonly headers: Readonly<Record<string, string>>
+  /** AsOf of the cycle that wrote it. */
+  readonly createdAt: Instant
 }
 
 export const fromEvent = (event: DomainEvent, jobRunId: JobRunId, traceparent: string): RealtimeSignal => ({
@@ -20,5 +23,6 @@ export const fromEvent = (event: DomainEvent, jobRunId: JobRunId, traceparent: s
   sessionKind: "Conference",
   sessionId: event.conferenceId,
   signal: event.status,
-  headers: { "correlation-id": jobRunId, traceparent }
+  headers: { "correlation-id": jobRunId, traceparent },
+  createdAt: event.facts.asOf
 })

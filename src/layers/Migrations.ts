@@ -1,0 +1,30 @@
+/** The project's migrations: applied in order, all pending ones in one transaction, one migrator at a time. */
+import { Effect } from "effect"
+import * as Migrator from "effect/sql/Migrator"
+import { SqlClient } from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { StoreUnavailable } from "../services/StoreError.ts"
+import tables from "./migrations/0001Tables.ts"
+import { storeUnavailable } from "./PgError.ts"
+
+const table = "messenger.conference_reaper_migrations"
+
+// `create schema if not exists` asks for the right to create even where the schema exists, so look first.
+const ensureSchema = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const [row] = yield* sql<{ exists: boolean }>`select to_regnamespace('messenger') is not null as exists`
+  if (row?.exists !== true) yield* sql`create schema if not exists messenger`
+})
+
+const toSqlError = (error: Migrator.MigrationError | SqlError): Effect.Effect<never, SqlError> => {
+  if (isSqlError(error)) return Effect.fail(error)
+  return isSqlError(error.cause) ? Effect.fail(error.cause) : Effect.die(error)
+}
+
+/** Names of the migrations that were applied now, oldest first; empty when the database was up to date. */
+export const migrate: Effect.Effect<ReadonlyArray<string>, StoreUnavailable, SqlClient> = ensureSchema.pipe(
+  Effect.andThen(Migrator.make({})({ loader: Migrator.fromRecord({ "0001_tables": tables }), table })),
+  Effect.catch(toSqlError),
+  Effect.mapError(storeUnavailable("migrate")),
+  Effect.map((applied) => applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`))
+)

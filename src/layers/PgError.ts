@@ -1,0 +1,88 @@
+/**
+ * Sorts what PostgreSQL and its client report into the two kinds of failure (T6, T7): infrastructure, or one refused row.
+ * The client's own `isRetryable` is not enough: it calls "server starting up" final and a mistyped host retryable.
+ */
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { RowRefused, StoreUnavailable } from "../services/StoreError.ts"
+
+interface ServerError {
+  readonly code?: unknown
+  readonly message?: unknown
+}
+
+const serverError = (error: SqlError): ServerError => {
+  const cause: unknown = error.reason.cause
+  return typeof cause === "object" && cause !== null ? cause : {}
+}
+
+const sqlState = (error: SqlError): string | undefined => {
+  const { code } = serverError(error)
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+const describe = (error: SqlError): string => {
+  const { message } = serverError(error)
+  const text = typeof message === "string" && message !== "" ? message : error.message
+  const state = sqlState(error)
+  return state === undefined ? text : `${text} (SQLSTATE ${state})`
+}
+
+// Waiting does not mend these: credentials, database name, rights, schema.
+const isFinal = (error: SqlError): boolean => {
+  const state = sqlState(error) ?? ""
+  return state.startsWith("28") || state.startsWith("42") || state === "3D000" || state === "3F000"
+}
+
+export const storeUnavailable =
+  (operation: string) =>
+  (error: SqlError): StoreUnavailable =>
+    new StoreUnavailable({ operation, reason: describe(error), isRetryable: !isFinal(error), cause: error })
+
+// Classes that are never about one row. What is left (data exceptions, constraints, errors raised by triggers, program
+// limits) was caused by the values being written, whatever SQLSTATE a trigger chose.
+const infrastructureClasses = new Set([
+  "03",
+  "08",
+  "0A",
+  "0B",
+  "25",
+  "26",
+  "28",
+  "2D",
+  "34",
+  "3B",
+  "3D",
+  "3F",
+  "40",
+  "42",
+  "53",
+  "55",
+  "57",
+  "58",
+  "72",
+  "F0",
+  "HV",
+  "XX"
+])
+
+/** For statements that write a batch's rows. */
+export const writeError =
+  (operation: string) =>
+  (error: SqlError): RowRefused | StoreUnavailable => {
+    const code = sqlState(error)
+    return code === undefined || infrastructureClasses.has(code.slice(0, 2))
+      ? storeUnavailable(operation)(error)
+      : new RowRefused({ code, reason: String(serverError(error).message ?? error.message) })
+  }
+
+/** Reads or writes outside a batch's rows: every failure is infrastructure. */
+export const orUnavailable =
+  (operation: string) =>
+  <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<A, StoreUnavailable, R> =>
+    Effect.mapError(effect, storeUnavailable(operation))
+
+export const orRefused =
+  (operation: string) =>
+  <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<A, RowRefused | StoreUnavailable, R> =>
+    Effect.mapError(effect, writeError(operation))

@@ -1,0 +1,67 @@
+/**
+ * Batch transactions (T1). The server bounds what a frozen or cut-off worker may hold: statements, lock waits and idle
+ * time inside the transaction all have a time limit, so that join and leave never wait longer than LockTtl for it (L3).
+ */
+import { Cause, Duration, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { isSqlError } from "effect/sql/SqlError"
+import { ReaperOptions } from "../services/ReaperOptions.ts"
+import type { StoreUnavailable } from "../services/StoreError.ts"
+import { Transaction } from "../services/Transaction.ts"
+import { orRefused, orUnavailable, storeUnavailable } from "./PgError.ts"
+
+// A connection lost inside a transaction makes the client's ROLLBACK fail, and that failure turns every typed error
+// beside it into a defect. It is infrastructure all the same.
+const lostConnectionAsFailure =
+  (operation: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | StoreUnavailable, R> =>
+    Effect.catchCause(effect, (cause): Effect.Effect<never, E | StoreUnavailable> => {
+      if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+      const lost = cause.reasons.find((reason) => Cause.isDieReason(reason) && isSqlError(reason.defect))
+      return lost !== undefined && Cause.isDieReason(lost) && isSqlError(lost.defect)
+        ? Effect.fail(storeUnavailable(operation)(lost.defect))
+        : Effect.failCause(cause)
+    })
+
+export const layer = Layer.effect(
+  Transaction,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const options = yield* ReaperOptions
+    const millis = (duration: Duration.Duration) => String(Math.max(1, Math.round(Duration.toMillis(duration))))
+    const idleLimit = millis(options.lockTtl)
+    const statementLimit = millis(options.maxRunDuration)
+    // Short enough for all three phases to have their turn in a cycle while somebody holds a table lock.
+    const lockLimit = millis(Duration.times(options.maxRunDuration, 1 / 6))
+
+    const setLimits = sql`select
+      set_config('idle_in_transaction_session_timeout', ${idleLimit}, true),
+      set_config('statement_timeout', ${statementLimit}, true),
+      set_config('lock_timeout', ${lockLimit}, true)`.pipe(orUnavailable("begin"))
+
+    // Deferred constraints would fail the whole batch at COMMIT, where nobody can tell which row it was.
+    const checkDeferred = sql`set constraints all immediate`.pipe(
+      orRefused("check constraints"),
+      Effect.andThen(sql`set constraints all deferred`.pipe(orUnavailable("check constraints")))
+    )
+
+    return Transaction.of({
+      run: (body, onCommitted) =>
+        sql
+          .withTransaction(
+            setLimits.pipe(
+              Effect.andThen(body),
+              Effect.tap((result) => sql.afterCommit(onCommitted(result)))
+            )
+          )
+          .pipe(
+            Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("commit")(error))),
+            lostConnectionAsFailure("transaction")
+          ),
+      attempt: (body) =>
+        sql
+          .withTransaction(Effect.tap(body, () => checkDeferred))
+          .pipe(Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("savepoint")(error))))
+    })
+  })
+)

@@ -1,0 +1,17 @@
+/** Entry point: the command line as the process's main fiber, and its exit codes. */
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Exit } from "effect"
+import { main } from "./program/commands/Cli.ts"
+
+// A reader that goes away (`| head`, a closed terminal) must not end the worker.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
+
+const args = process.argv.slice(2)
+
+NodeRuntime.runMain(main(args), {
+  teardown: (exit, done) => {
+    if (Exit.isSuccess(exit)) return done(exit.value as number)
+    // L5: a stop by SIGTERM or SIGINT is how a worker ends well; any other command was cut short.
+    done(Cause.hasInterruptsOnly(exit.cause) ? (args[0] === "run" ? 0 : 130) : 1)
+  }
+})

@@ -1,0 +1,61 @@
+/**
+ * What follows a cycle: gauges, history, pruning and the closing log line. All of it is best effort and bounded in time:
+ * none of it can fail a cycle or hold up the next tick.
+ */
+import { Effect, Metric } from "effect"
+import type { CycleSummary } from "../domain/CycleSummary.ts"
+import * as Instant from "../domain/Instant.ts"
+import { ConferenceRepository } from "../services/ConferenceRepository.ts"
+import { ReaperJournal } from "../services/ReaperJournal.ts"
+import { ReaperOptions } from "../services/ReaperOptions.ts"
+import * as Metrics from "./Metrics.ts"
+
+const limit = "5 seconds"
+
+const setBacklog = (overdue: number, poison: number) =>
+  Effect.andThen(Metric.update(Metrics.activeBacklog, overdue), Metric.update(Metrics.poisonItems, poison))
+
+const countBacklog = Effect.fnUntraced(function* (summary: CycleSummary) {
+  const repository = yield* ConferenceRepository
+  const { overdue, poison } = yield* repository.backlog(summary.asOf, yield* ReaperOptions)
+  yield* setBacklog(overdue, poison)
+})
+
+const keepHistory = Effect.fnUntraced(function* (summary: CycleSummary) {
+  const journal = yield* ReaperJournal
+  const options = yield* ReaperOptions
+  yield* journal.recordRun(summary, options.instance)
+  yield* journal.prune(Instant.minus(summary.asOf, options.closingsRetention))
+})
+
+const bestEffort =
+  (what: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    effect.pipe(
+      Effect.timeout(limit),
+      Effect.catchCause((cause) => Effect.logWarning(`${what} was not possible`, cause)),
+      Effect.asVoid
+    )
+
+const logCompleted = (summary: CycleSummary) => {
+  const log =
+    summary.outcome === "completed"
+      ? Effect.logInfo("cycle completed")
+      : summary.outcome === "lock-busy"
+        ? Effect.logInfo("tick skipped, another instance holds the run lock")
+        : Effect.logError("cycle not completed")
+  const { jobRunId: _, asOf, ...rest } = summary
+  return log.pipe(Effect.annotateLogs({ ...rest, asOf: Instant.format(asOf) }))
+}
+
+export const afterCycle = Effect.fnUntraced(function* (summary: CycleSummary) {
+  if (summary.outcome === "lock-busy") {
+    yield* Metric.update(Metrics.lockBusy, 1)
+    // Another instance counts now; an old value of ours would keep an alert alive.
+    yield* setBacklog(0, 0)
+  } else {
+    yield* bestEffort("counting the backlog")(countBacklog(summary))
+    yield* bestEffort("keeping the run's history")(keepHistory(summary))
+  }
+  yield* logCompleted(summary)
+})

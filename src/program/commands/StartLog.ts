@@ -1,0 +1,32 @@
+/** What the start log says, in plain words: which database, which options, what is not configured and what that means. */
+import { Effect, Option } from "effect"
+import * as Settings from "../../services/Settings.ts"
+import { version } from "./Version.ts"
+
+const notConfigured = (settings: Settings.Settings): ReadonlyArray<string> => [
+  ...(Option.isNone(settings.kafka)
+    ? ["Kafka is not configured (KAFKA_BROKERS): events wait in messenger.outbox_messages"]
+    : []),
+  ...(settings.callsEnabled
+    ? Option.isNone(settings.recorder)
+      ? ["no recorder is configured (RECORDER_URL): stop signals are only logged"]
+      : []
+    : ["CONFERENCE_CALLS_ENABLED is false: no signal goes to the media stack, rooms left over are still closed"]),
+  ...(Option.isNone(settings.hub)
+    ? ["no realtime hub is configured (REALTIME_HUB_URL): pushes wait in messenger.realtime_outbox"]
+    : []),
+  ...(settings.telemetryEnabled ? [] : ["OTLP is off (OTEL_EXPORTER_OTLP_ENDPOINT): traces stay in the process"])
+]
+
+export const logStart = Effect.fnUntraced(function* (settings: Settings.Settings, database: string) {
+  yield* Effect.logInfo(`conference-room-reaper ${version} starts`).pipe(
+    Effect.annotateLogs({ instance: settings.reaper.instance, node: process.version })
+  )
+  yield* Effect.logInfo(`database: ${database}`)
+  const options = Settings.describe(settings).filter(([name]) => /^(REAPER_|CONFERENCE_)/.test(name))
+  yield* Effect.logInfo("options in force").pipe(
+    Effect.annotateLogs(Object.fromEntries(options.map(([name, value]) => [name, value])))
+  )
+  for (const warning of settings.warnings) yield* Effect.logWarning(warning)
+  for (const line of notConfigured(settings)) yield* Effect.logInfo(line)
+})
