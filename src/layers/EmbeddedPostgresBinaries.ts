@@ -6,7 +6,7 @@ import * as fs from "node:fs/promises"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
-import { EmbeddedPostgresError, fileWork, otherServer } from "./EmbeddedPostgresCommand.ts"
+import { EmbeddedPostgresError, fileWork } from "./EmbeddedPostgresCommand.ts"
 
 export interface Binaries {
   readonly initdb: string

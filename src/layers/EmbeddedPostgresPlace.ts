@@ -22,7 +22,7 @@ export interface Place {
 
 export const clusterOf = (folder: string): string => join(folder, "postgres")
 
-const bases = ["/var/lib", "/var/tmp"] // /var/tmp is swept of old files on many machines, so it comes second
+const bases = ["/var/lib", "/var/tmp"] as const // /var/tmp is swept of old files on many machines, so it comes second
 const isRoot = process.getuid?.() === 0
 // initdb and pg_ctl hand their paths to a shell in double quotes.
 const unsafe = /["$`\\\n]/

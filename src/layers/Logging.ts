@@ -3,7 +3,19 @@
  * never fails and never throws: a value that cannot be printed is replaced, a closed standard error is ignored.
  */
 import { stripVTControlCharacters, styleText } from "node:util"
-import { Array as Arr, Cause, Context, Effect, Formatter, Layer, Logger, type LogLevel, Option, References, Tracer } from "effect"
+import {
+  Array as Arr,
+  Cause,
+  Context,
+  Effect,
+  Formatter,
+  Layer,
+  Logger,
+  type LogLevel,
+  Option,
+  References,
+  Tracer
+} from "effect"
 
 type Format = "json" | "pretty"
 
@@ -66,7 +78,8 @@ const toJson = (entry: Entry): string => {
     ["message", message],
     ...annotations.map(([name, value]) => [ownFields.has(name) ? `annotations.${name}` : name, value] as const)
   ]
-  if (span !== undefined) fields.push(["traceId", span.traceId], ["spanId", span.spanId])
+  // "noop" is what a span has for an id where tracing is switched off.
+  if (span !== undefined && span.traceId !== "noop") fields.push(["traceId", span.traceId], ["spanId", span.spanId])
   if (cause !== "") fields.push(["cause", cause])
   return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${json(value)}`).join(",")}}`
 }

@@ -2,7 +2,7 @@
  * What a messenger's client does while the database is away: it repeats the command with back-off for about 13 s, and
  * gives up then. An outage is logged once when it begins and once when it is over; every repeat is counted.
  */
-import { Effect, type Option, Ref, Schedule } from "effect"
+import { Effect, Option, Ref, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Answer } from "./MessengerWrites.ts"
 

@@ -156,7 +156,7 @@ export const simulate = (options: SimulateOptions): Effect.Effect<Summary, Pace.
           })
         ).pipe(Effect.exit)
         const interrupted = Exit.hasInterrupts(stopped)
-        if (Exit.isFailure(stopped) && !interrupted) return yield* stopped
+        if (Exit.isFailure(stopped) && !interrupted) return yield* Effect.failCause(stopped.cause)
         if (options.drain) {
           const lastLife = FiberSet.awaitEmpty(lives)
           yield* interrupted ? lastLife : Effect.exit(restore(lastLife))

@@ -64,6 +64,8 @@ export class Harness extends Context.Service<
     readonly holdCommit: Effect.Effect<HeldCommit, never, Scope.Scope>
     /** Waits until some transaction waits for a row lock. */
     readonly lockWaitSeen: Effect.Effect<void>
+    /** Lets LockTtl go by, until the database has let go of an idle holder. */
+    readonly passLockTtl: Effect.Effect<void>
     /** Refuses rows of these conferences at one point with SQLSTATE 23514, until `reset`. */
     readonly refuse: (point: RefusalPoint, ids: ReadonlyArray<ConferenceId>) => Effect.Effect<void>
     /** What a reader on another connection sees; by id, or in order of insertion. */

@@ -1,6 +1,8 @@
 /** The harness of the contract suites on the in-memory database. */
 import { Deferred, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import * as Instant from "../../src/domain/Instant.ts"
+import { defaults } from "../../src/services/ReaperOptions.ts"
 import { Harness } from "../contract/Harness.ts"
 import { jobRunId, type SessionRow } from "../support/Sessions.ts"
 import { MemoryDatabase, type MemoryTx } from "./MemoryDatabase.ts"
@@ -86,6 +88,7 @@ export const layer = Layer.effect(
         return { reached: Deferred.await(reached), release: Effect.asVoid(Deferred.succeed(released, undefined)) }
       }),
       lockWaitSeen: database.lockWaitSeen,
+      passLockTtl: TestClock.adjust(defaults.lockTtl),
       refuse: (point, ids) => database.faults.refuse(point, ids),
       sessions: Effect.map(database.committed("sessions"), byId),
       participants: database.committed("participants"),
