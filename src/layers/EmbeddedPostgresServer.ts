@@ -157,7 +157,8 @@ export const start = Effect.fnUntraced(function* (place: Place, durable: boolean
   const { code, output } = yield* Effect.uninterruptible(execute(place.account, place.binaries.pgCtl, args))
   if (code === 0) return port
   const log = yield* fileWork("read its log", () => fs.readFile(logFile(place)))
-  const why = lastLines(`${output}\n${log.subarray(logged).toString("utf8")}`)
+  // pg_ctl itself only says that the server did not start.
+  const why = lastLines(log.subarray(logged).toString("utf8") || output)
   return yield* passing.test(why)
     ? new NotYet({ message: why })
     : new EmbeddedPostgresError({

@@ -2,7 +2,6 @@
  * Traces and metrics over OTLP (M), on as soon as an endpoint is set. Nothing of OpenTelemetry is loaded while it is off.
  * A collector that is away costs a warning now and then and at most three seconds at the end, never the worker.
  */
-import type { ExportResult } from "@opentelemetry/core"
 import { Clock, ConfigProvider, Context, Duration, Effect, Layer } from "effect"
 import { type Signals, signals } from "../services/SettingsTelemetry.ts"
 
@@ -10,8 +9,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const serviceName = "conference-room-reaper"
 
-// Traces and metrics are flushed one after the other.
-const flushLimit = Duration.millis(1500)
+// Traces and metrics are flushed side by side, so this holds for both.
+const flushLimit = Duration.seconds(3)
 
 const warningDistance = Duration.toNanosUnsafe(Duration.minutes(1))
 
@@ -36,7 +35,7 @@ const makeWarn = (context: Context.Context<never>, source: string): Warn => {
 }
 
 interface Exporter<Batch> {
-  export(batch: Batch, done: (result: ExportResult) => void): void
+  export(batch: Batch, done: (result: { code: number; error?: Error }) => void): void
 }
 
 /** A failed export is said and forgotten: passed on, it would reject the flush and die in the finalizer. */

@@ -44,8 +44,9 @@ const logCompleted = (summary: CycleSummary) => {
       : summary.outcome === "lock-busy"
         ? Effect.logInfo("tick skipped, another instance holds the run lock")
         : Effect.logError("cycle not completed")
-  const { jobRunId: _, asOf, ...rest } = summary
-  return log.pipe(Effect.annotateLogs({ ...rest, asOf: Instant.format(asOf) }))
+  const { jobRunId: _, asOf, error, ...rest } = summary
+  const fields = { ...rest, asOf: Instant.format(asOf), ...(error === null ? {} : { error }) }
+  return log.pipe(Effect.annotateLogs(fields))
 }
 
 export const afterCycle = Effect.fnUntraced(function* (summary: CycleSummary) {

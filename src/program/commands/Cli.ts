@@ -35,7 +35,7 @@ const layers = Layer.mergeAll(
   NodeServices.layer,
   presenter,
   // LOG_LEVEL is the one way to set the level.
-  CliConfig.layer({ builtIns: GlobalFlag.BuiltIns.filter((flag) => flag !== GlobalFlag.LogLevel) })
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
 )
 
 // Errors that say all a user needs in their message.

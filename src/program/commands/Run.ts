@@ -15,8 +15,8 @@ const work = Effect.fnUntraced(function* (settings: Settings, target: Environmen
   yield* StartUp.databaseAnswers
   if (migrates) {
     const applied = yield* StartUp.whenDatabaseAnswers(migrate)
-    yield* Effect.logInfo(applied.length === 0 ? "the schema is up to date" : "the schema was migrated").pipe(
-      Effect.annotateLogs({ applied: applied.join(", ") })
+    yield* Effect.logInfo(
+      applied.length === 0 ? "the schema is up to date" : `the schema was migrated: ${applied.join(", ")}`
     )
   }
   return yield* Reaper.run
