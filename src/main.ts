@@ -8,10 +8,13 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 
 const args = process.argv.slice(2)
 
+const exitCode = (exit: Exit.Exit<number, unknown>): number => {
+  if (Exit.isSuccess(exit)) return exit.value
+  // L5: a stop by SIGTERM or SIGINT is how a worker ends well; any other command was cut short.
+  return Cause.hasInterruptsOnly(exit.cause) ? (args[0] === "run" ? 0 : 130) : 1
+}
+
 NodeRuntime.runMain(main(args), {
-  teardown: (exit, done) => {
-    if (Exit.isSuccess(exit)) return done(exit.value as number)
-    // L5: a stop by SIGTERM or SIGINT is how a worker ends well; any other command was cut short.
-    done(Cause.hasInterruptsOnly(exit.cause) ? (args[0] === "run" ? 0 : 130) : 1)
-  }
+  // All work has ended here; a socket that an exporter left behind must not keep the process alive.
+  teardown: (exit) => process.exit(exitCode(exit as Exit.Exit<number, unknown>))
 })

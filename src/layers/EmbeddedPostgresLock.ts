@@ -20,6 +20,8 @@ const isBusy = (cause: unknown): boolean =>
 const open = (file: string, mode: Mode): Option.Option<DatabaseSync> => {
   const handle = new DatabaseSync(file)
   try {
+    // Else an exclusive transaction puts a journal beside the file, which a killed holder would leave.
+    handle.exec("pragma journal_mode = memory")
     handle.exec(begin[mode])
     return Option.some(handle)
   } catch (cause) {

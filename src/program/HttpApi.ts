@@ -67,8 +67,12 @@ const route = <E, R>(path: `/${string}`, handler: Effect.Effect<HttpServerRespon
   HttpRouter.add(
     "GET",
     path,
-    Effect.tapCause(handler, (cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(`GET ${path} failed`, cause)
+    handler.pipe(
+      Effect.tapCause((cause) =>
+        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(`GET ${path} failed`, cause)
+      ),
+      // Else each probe's statement would be a trace of its own.
+      Effect.withTracerEnabled(false)
     )
   )
 
@@ -90,7 +94,7 @@ const server = (address: Address): Layer.Layer<HttpServer.HttpServer, HttpServer
       )
       // Out of file descriptors, accepting fails: without a listener that would end the process.
       node.on("error", (error) => Effect.runForkWith(context)(Effect.logWarning("the HTTP server failed", error)))
-      // A client that connects and never asks would hold the shutdown for the whole of headersTimeout.
+      // A client that connects and never asks would keep the process from ending.
       yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
       return served
     })

@@ -58,6 +58,7 @@ export const make: Effect.Effect<PatientClient> = Effect.gen(function* () {
 
   const noticed = (error: SqlError) =>
     Effect.gen(function* () {
+      yield* count({ failedAttempts: 1 })
       const wasAway = yield* Ref.getAndSet(isAway, true)
       if (!wasAway) yield* Effect.logWarning("a command failed", { reason: describe(error) })
     })

@@ -40,12 +40,11 @@ const inOwnDatabase = "database = (select oid from pg_database where datname = c
 
 const writing = (sql: SqlClient) => {
   const insert = (table: string, rows: ReadonlyArray<object>) =>
-    rows.length === 0
-      ? Effect.void
-      : sql`insert into ${sql(`messenger.${table}`)} ${sql.insert(rows.map(toColumns))}`.pipe(
-          Effect.orDie,
-          Effect.asVoid
-        )
+    Effect.orDie(
+      Effect.forEach(rows, (row) => sql`insert into ${sql(`messenger.${table}`)} ${sql.insert(toColumns(row))}`, {
+        discard: true
+      })
+    )
   const update = (id: ConferenceId, changes: Partial<SessionRow>) =>
     sql`update messenger.conference_sessions set ${sql.update(toColumns(changes))} where id = ${id}::uuid`.pipe(
       Effect.orDie,

@@ -26,7 +26,11 @@ describe("ConferenceEnded message", () => {
     const message = messageOf({
       participants: [
         { userId: UserId.make(userId(1)), joinedAt: at("2026-03-01T11:00:00Z"), leftAt: null },
-        { userId: UserId.make(userId(2)), joinedAt: at("2026-03-01T11:00:00.000001Z"), leftAt: at("2026-03-01T11:30:00Z") }
+        {
+          userId: UserId.make(userId(2)),
+          joinedAt: at("2026-03-01T11:00:00.000001Z"),
+          leftAt: at("2026-03-01T11:30:00Z")
+        }
       ],
       recordings: [recording(1, "Recording")]
     })
@@ -75,7 +79,7 @@ describe("ConferenceEnded message", () => {
   })
 
   it("has one message id for each conference, for ever (W6)", () => {
-    assert.strictEqual(Message.messageId(conferenceId(1)), "GOLDEN")
+    assert.strictEqual(Message.messageId(conferenceId(1)), "689b4e8a-cccf-54b1-a0a2-db46e7071548")
     assert.notStrictEqual(Message.messageId(conferenceId(2)), Message.messageId(conferenceId(1)))
     assert.strictEqual(messageOf().messageId, messageOf({ endReason: "Timeout" }).messageId)
   })

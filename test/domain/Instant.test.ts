@@ -51,7 +51,11 @@ describe("Instant", () => {
 
   it.effect.prop(
     "reads back what it writes, to the microsecond",
-    [Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: -62_135_596_800_000_000n, maximum: 253_402_300_799_999_999n }))],
+    [
+      Schema.BigInt.check(
+        Schema.isBetweenBigInt({ minimum: -62_135_596_800_000_000n, maximum: 253_402_300_799_999_999n })
+      )
+    ],
     ([value]) => Effect.sync(() => Option.contains(Instant.parse(Instant.format(instant(value))), instant(value))),
     { arbitrary: { runs: 500 } }
   )

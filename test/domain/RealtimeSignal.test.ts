@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { emptyRoom, provisionTimeout } from "../../src/domain/Phase.ts"
 import * as Signal from "../../src/domain/RealtimeSignal.ts"
-import { asOf, due, eventOf, traceparent } from "../contract/Fixtures.ts"
+import { asOf, due, eventOf, toSession, traceparent } from "../contract/Fixtures.ts"
 import { jobRunId } from "../support/Sessions.ts"
 
 describe("RealtimeSignal", () => {
@@ -13,7 +13,7 @@ describe("RealtimeSignal", () => {
       assert.deepStrictEqual(Signal.fromEvent(eventOf(phase, due(phase, 1)), jobRunId(7), traceparent), {
         kind: "ConferenceEnded",
         targetKind: "ChatGroup",
-        chatId: due(phase, 1).chatId,
+        chatId: toSession(due(phase, 1)).chatId,
         sessionKind: "Conference",
         sessionId: due(phase, 1).id,
         signal,

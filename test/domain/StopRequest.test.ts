@@ -14,9 +14,9 @@ describe("StopRequest", () => {
     }))
     const common = { conferenceId: conferenceId(1), reason: "Timeout" }
     assert.deepStrictEqual(forRecordings(conferenceId(1), "Timeout", recordings), [
-      { recordingId: recordingId(0), externalRef: null, ...common },
-      { recordingId: recordingId(1), externalRef: "job-1", ...common },
-      { recordingId: recordingId(2), externalRef: "job-2", ...common }
+      { recordingId: RecordingId.make(recordingId(0)), externalRef: null, ...common },
+      { recordingId: RecordingId.make(recordingId(1)), externalRef: "job-1", ...common },
+      { recordingId: RecordingId.make(recordingId(2)), externalRef: "job-2", ...common }
     ])
   })
 

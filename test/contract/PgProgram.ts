@@ -1,0 +1,27 @@
+/** The program's ports on a new PostgreSQL database, with the harness and the pool beside them. */
+import { Effect, Layer } from "effect"
+import * as Database from "../../src/layers/Database.ts"
+import * as PgConferenceRepository from "../../src/layers/PgConferenceRepository.ts"
+import * as PgIntegrationOutbox from "../../src/layers/PgIntegrationOutbox.ts"
+import * as PgRealtimeOutbox from "../../src/layers/PgRealtimeOutbox.ts"
+import * as PgReaperJournal from "../../src/layers/PgReaperJournal.ts"
+import * as PgRunLock from "../../src/layers/PgRunLock.ts"
+import * as PgTransaction from "../../src/layers/PgTransaction.ts"
+import { migratedDatabase } from "../support/postgres.ts"
+import * as PgHarness from "./PgHarness.ts"
+
+/** For suites with the real clock: a database's answer does not wait for a test's. */
+export const ports = Layer.unwrap(
+  Effect.map(migratedDatabase, ({ url }) => {
+    const config = { url, poolSize: 6, preparedStatements: true }
+    return Layer.mergeAll(
+      PgTransaction.layer,
+      PgConferenceRepository.layer,
+      PgIntegrationOutbox.layer,
+      PgRealtimeOutbox.layer,
+      PgReaperJournal.layer,
+      PgRunLock.layer(config),
+      PgHarness.layer(url)
+    ).pipe(Layer.provideMerge(Database.layer(config)))
+  })
+)
