@@ -6,6 +6,7 @@ export default defineConfig({
     globalSetup: ["test/support/globalSetup.ts"],
     testTimeout: 20_000,
     hookTimeout: 60_000,
-    maxWorkers: 2
+    maxWorkers: 2,
+    silent: "passed-only"
   }
 })

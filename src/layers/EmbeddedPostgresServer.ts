@@ -29,8 +29,10 @@ export const hasCluster = (place: Place) =>
 
 const prepare = async (place: Place, partial: string) => {
   // Left by a start that was cut off or, in a relocated place, by a data folder that was removed.
-  for (const left of [partial, clusterOf(place.folder), passwordFile(place), logFile(place)]) {
-    await fs.rm(left, { recursive: true, force: true })
+  const partials = (await fs.readdir(place.folder)).filter((name) => name.startsWith("postgres.partial"))
+  const left = [...partials.map((name) => join(place.folder, name)), clusterOf(place.folder)]
+  for (const path of [...left, passwordFile(place), logFile(place)]) {
+    await fs.rm(path, { recursive: true, force: true, maxRetries: 5 })
   }
   await fs.mkdir(partial, { mode: 0o700 })
   await fs.writeFile(passwordFile(place), randomBytes(24).toString("base64url"), { mode: 0o600, flag: "wx" })
@@ -48,7 +50,8 @@ const keep = async (place: Place, partial: string) => {
 
 /** Creates the cluster; what an interrupted attempt leaves is never taken for one. */
 export const initialise = Effect.fnUntraced(function* (place: Place, durable: boolean) {
-  const partial = `${clusterOf(place.folder)}.partial`
+  // Named after this process: the initdb of a killed one may still be writing to its own.
+  const partial = `${clusterOf(place.folder)}.partial-${process.pid}`
   yield* fileWork(`prepare ${place.folder}`, () => prepare(place, partial))
   const { code, output } = yield* execute(place.account, place.binaries.initdb, [
     `--pgdata=${partial}`,
@@ -128,7 +131,7 @@ const settings = (port: number, durable: boolean): string =>
     "timezone=UTC",
     "log_timezone=UTC",
     "log_checkpoints=off",
-    ...(durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"])
+    ...(durable ? [] : ["fsync=off", "full_page_writes=off"])
   ]
     .map((setting) => `-c ${setting}`)
     .join(" ")

@@ -94,13 +94,16 @@ export const layer = Layer.effect(
         return [...healthy, ...poison].map(toClaimed)
       }, orUnavailable("claim")),
 
+      // With a full batch nobody knows how far the claim would have come, so poison is left out on both sides: a refused
+      // session of an earlier phase is no mark of it, and a recorded one may just not have had its turn.
       countSkippedLocked: (scan, claimed, batchIsFull) =>
         sql<{ n: number }>`select count(*)::int as n
           from messenger.conference_sessions s left join ${poisonOf(scan.phase)}
           where ${isDue(scan)} and s.id <> all(${claimed}::uuid[])
-            and (p.conference_id is null or ${isRetryDue(scan)})
+            and (p.conference_id is null or (not ${batchIsFull} and ${isRetryDue(scan)}))
             and (not ${batchIsFull} or ${since(scan.phase)} <= (
-              select max(${since(scan.phase)}) from messenger.conference_sessions s where s.id = any(${claimed}::uuid[])))`.pipe(
+              select max(${since(scan.phase)}) from messenger.conference_sessions s where s.id = any(${claimed}::uuid[])
+                and not exists (select from messenger.conference_reaper_poison p where p.conference_id = s.id)))`.pipe(
           orUnavailable("count skipped"),
           Effect.map(([row]) => row?.n ?? 0)
         ),
@@ -131,9 +134,9 @@ export const layer = Layer.effect(
       apply: Effect.fn("ConferenceRepository.apply")(function* (scan, events) {
         const ids = events.map((event) => event.conferenceId)
         const durations = events.map((event) => (event._tag === "ConferenceEnded" ? event.durationSeconds : 0))
-        const written = yield* writeTransitions(scan, ids, durations)
-        yield* sql`delete from messenger.conference_reaper_poison where conference_id = any(${ids}::uuid[])`
-        return new Set(written.map((row) => conferenceId(row.id)))
+        const written = (yield* writeTransitions(scan, ids, durations)).map((row) => conferenceId(row.id))
+        yield* sql`delete from messenger.conference_reaper_poison where conference_id = any(${written}::uuid[])`
+        return new Set(written)
       }, orRefused("apply")),
 
       recordPoison: (scan, refusals) => {

@@ -32,7 +32,7 @@ export interface ClaimedRow {
 }
 
 export interface Backlog {
-  /** Active sessions past their window, each once. */
+  /** Open sessions past their window, each once; those that wait for admission too. */
   readonly overdue: number
   /** Poison records of sessions that are still open. */
   readonly poison: number

@@ -12,7 +12,10 @@ export class ReaperJournal extends Context.Service<
     readonly appendClosings: (closings: ReadonlyArray<Closing>) => Effect.Effect<void, RowRefused | StoreUnavailable>
     /** Keeps one cycle's summary under the instance's name. */
     readonly recordRun: (summary: CycleSummary, instance: string) => Effect.Effect<void, StoreUnavailable>
-    /** Removes, a bounded number at a time, evidence older than `closingsBefore` and all but the newest 10 000 runs. */
+    /**
+     * Removes, a bounded number at a time, evidence older than `closingsBefore` and all but the newest 10 000 runs; and
+     * the poison records of sessions that others have closed.
+     */
     readonly prune: (closingsBefore: Instant) => Effect.Effect<void, StoreUnavailable>
   }
 >()("conference-room-reaper/ReaperJournal") {}

@@ -74,6 +74,16 @@ const skippedLocked = (it: Vitest.MethodsNonLive<Ports>): void => {
     }).pipe(onEmptyTables)
   )
 
+  it.effect("counts a locked poison session that is due only where the batch had room for it (T5, M)", () =>
+    Effect.gen(function* () {
+      const repository = yield* ConferenceRepository
+      yield* insert(emptyFor(1, 400), emptyFor(2, 300))
+      yield* committed(repository.recordPoison(scan(Phase.emptyRoom), [{ ...refused, nextAttemptAt: asOf }]))
+      assert.strictEqual(yield* skipped(1, [1]), 0)
+      assert.strictEqual(yield* skipped(2, [1]), 1)
+    }).pipe(onEmptyTables)
+  )
+
   it.effect("does not take an old poison session for locked when a full batch did not come to it (T5)", () =>
     Effect.gen(function* () {
       const repository = yield* ConferenceRepository

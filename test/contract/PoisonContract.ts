@@ -72,6 +72,22 @@ const records = (it: Vitest.MethodsNonLive<Ports>): void => {
     }).pipe(onEmptyTables)
   )
 
+  it.effect("stays with a session whose transition was a lost race (T5, R9)", () =>
+    Effect.gen(function* () {
+      const harness = yield* Harness
+      const room = emptyFor(1, 120)
+      yield* insert(room)
+      yield* record(scan(Phase.emptyRoom), refusal(1, asOf))
+      yield* harness.updateSession(room.id, { activeParticipantCount: 1 })
+      const event = eventOf(Phase.emptyRoom, room)
+      const written = yield* committed(
+        Effect.flatMap(ConferenceRepository, (repository) => repository.apply(scan(Phase.emptyRoom), [event]))
+      )
+      assert.strictEqual(written.size, 0)
+      assert.strictEqual((yield* harness.poison).length, 1)
+    }).pipe(onEmptyTables)
+  )
+
   it.effect("goes back with the transaction that wrote it (T1)", () =>
     Effect.gen(function* () {
       const repository = yield* ConferenceRepository

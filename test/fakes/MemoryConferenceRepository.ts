@@ -69,13 +69,16 @@ const claim = (tx: MemoryTx, scan: Scan, limit: number, tried: ReadonlyArray<Con
       return { id: row.id, session: toSession(row), poisonAttempts: record?.attempts ?? 0 }
     })
 
+/** With a full batch poison is left out on both sides: nobody knows how far among it the claim would have come. */
 const countSkippedLocked = (tx: MemoryTx, scan: Scan, claimed: ReadonlyArray<ConferenceId>, batchIsFull: boolean) => {
   const { since } = scan.phase
   const sessions = tx.rows("sessions")
-  const levels = claimed.flatMap((id) => sessions.get(id)?.[since] ?? [])
+  const poisoned = new Set([...tx.rows("poison").values()].map((record) => record.conferenceId))
+  const levels = claimed.filter((id) => !poisoned.has(id)).flatMap((id) => sessions.get(id)?.[since] ?? [])
+  const isPassedOver = (moment: Moment) => levels.some((level) => order(moment, level) <= 0)
   return candidates(tx, scan, claimed).filter(
-    ({ row }) =>
-      tx.isLockedByOther("sessions", row.id) && (!batchIsFull || levels.some((level) => order(row[since], level) <= 0))
+    ({ row, record }) =>
+      tx.isLockedByOther("sessions", row.id) && (!batchIsFull || (record === undefined && isPassedOver(row[since])))
   ).length
 }
 
@@ -134,7 +137,7 @@ export const layer = Layer.effect(
               if (Option.isSome(id)) written.add(id.value)
             }
             for (const [key, record] of tx.rows("poison")) {
-              if (ids.includes(record.conferenceId)) yield* tx.put("poison", key, undefined)
+              if (written.has(record.conferenceId)) yield* tx.put("poison", key, undefined)
             }
             return written
           })

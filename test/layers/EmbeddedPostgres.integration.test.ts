@@ -4,19 +4,21 @@ import { mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from "
 import { join } from "node:path"
 import { expect, it, vi } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { attach, own } from "../../src/layers/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../../src/layers/EmbeddedPostgres.ts"
 import {
   answers,
+  attach,
   dataFolder,
   hold,
   holdServer,
   keepRow,
   keptRows,
   onServer,
+  own,
   postmasterPid
 } from "../support/EmbeddedPostgresFixture.ts"
 
-// Each creates a database and starts processes, with fsync.
+// Each creates a database and starts processes.
 vi.setConfig({ testTimeout: 60_000 })
 
 const mode = (path: string) => statSync(path).mode & 0o777
@@ -24,7 +26,7 @@ const mode = (path: string) => statSync(path).mode & 0o777
 it.live("creates a durable server on the loopback address at the first start", () =>
   Effect.gen(function* () {
     const folder = yield* dataFolder
-    const server = yield* own(folder)
+    const server = yield* EmbeddedPostgres.own(folder)
     expect(server.takenOver).toBe(false)
     expect(realpathSync(join(folder, "postgres"))).toBe(server.dataDirectory)
     const names = [
@@ -67,8 +69,8 @@ it.live("keeps the rows for the second start, and the server ends with its owner
 it.live("starts anew where the first start was cut off", () =>
   Effect.gen(function* () {
     const folder = yield* dataFolder
-    mkdirSync(join(folder, "postgres.partial"), { recursive: true })
-    writeFileSync(join(folder, "postgres.partial", "PG_VERSION"), "18\n")
+    mkdirSync(join(folder, "postgres.partial-1"), { recursive: true })
+    writeFileSync(join(folder, "postgres.partial-1", "PG_VERSION"), "18\n")
     writeFileSync(join(folder, "password"), "of the start that was cut off")
     expect(yield* answers(yield* own(folder))).toBe(true)
   })

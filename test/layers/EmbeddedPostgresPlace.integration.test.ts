@@ -4,7 +4,6 @@ import { chownSync, lstatSync, mkdirSync, realpathSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
-import { own } from "../../src/layers/EmbeddedPostgres.ts"
 import {
   answers,
   checkout,
@@ -14,10 +13,11 @@ import {
   keepRow,
   keptRows,
   leanCheckout,
+  own,
   temporaryFolder
 } from "../support/EmbeddedPostgresFixture.ts"
 
-// Each creates a database and starts processes, with fsync.
+// Each creates a database and starts processes.
 vi.setConfig({ testTimeout: 60_000 })
 
 const asRoot = it.live.skipIf(!isRoot)

@@ -6,5 +6,5 @@ import { poisonTests } from "../contract/PoisonTests.ts"
 
 layer(program(PgProgram.ports), { excludeTestServices: true })("Poison, on PostgreSQL", (it) => {
   poisonTests(it)
-  poisonOrderTests(it)
+  poisonOrderTests(it, 60, 20)
 })

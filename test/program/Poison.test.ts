@@ -6,5 +6,5 @@ import * as MemoryLayers from "../fakes/MemoryLayers.ts"
 
 layer(program(MemoryLayers.layer))("Poison, in memory", (it) => {
   poisonTests(it)
-  poisonOrderTests(it)
+  poisonOrderTests(it, 500, 94)
 })

@@ -2,7 +2,7 @@
  * Plays a plan: the real loop in a fiber on the in-memory layers, the messenger's commands at their moments, time moved
  * by hand from moment to moment. It ends once all trouble is over and every room has had the time to be closed.
  */
-import { Duration, Effect, Exit, Fiber, Layer, Logger, Metric, Semaphore } from "effect"
+import { Duration, Effect, Fiber, Layer, Logger, Metric, Scheduler, Semaphore } from "effect"
 import { TestClock } from "effect/testing"
 import * as Metrics from "../../src/program/Metrics.ts"
 import * as RecorderSignals from "../../src/program/RecorderSignals.ts"
@@ -35,7 +35,12 @@ const optionsOf = (settings: Settings): Options => ({
   maxClockSkew: Duration.zero
 })
 
-const silent = Layer.mergeAll(Logger.layer([]), Layer.sync(Metric.MetricRegistry, () => new Map()))
+const surroundings = Layer.mergeAll(
+  Logger.layer([]),
+  Layer.sync(Metric.MetricRegistry, () => new Map()),
+  // No fiber is set aside between what it does and the record of it.
+  Layer.succeed(Scheduler.MaxOpsBeforeYield, Number.MAX_SAFE_INTEGER)
+)
 
 const setTime = (micros: bigint) => TestClock.setTime(Number(micros) / 1000)
 
@@ -56,8 +61,8 @@ const play = Effect.fnUntraced(function* (plan: Plan, build: Build, rival: RunLo
   const database = yield* MemoryDatabase
   const entries: Array<Entry> = []
   yield* (yield* RunLockControl).setLockTtl(lockTtl)
-  const { beat, ticks, record } = yield* Trouble.start(plan, database, rival, entries)
-  const liveness = Liveness.of({ beat, check: Effect.succeed({ alive: true, silentFor: Duration.zero }) })
+  const trouble = yield* Trouble.start(plan, database, rival, entries)
+  const liveness = Liveness.of({ beat: trouble.beat, check: Effect.succeed({ alive: true, silentFor: Duration.zero }) })
   const loop = Effect.delay(build.loop, plan.startsAt).pipe(Effect.provideService(Liveness, liveness))
   const worker = yield* Effect.forkChild(Effect.exit(loop), { startImmediately: true })
 
@@ -68,13 +73,13 @@ const play = Effect.fnUntraced(function* (plan: Plan, build: Build, rival: RunLo
     yield* setTime(command.at)
     const turn = queues[command.room - 1] ?? Semaphore.makeUnsafe(1)
     outstanding += 1
-    yield* Messenger.perform(database, record, command).pipe(
+    yield* Messenger.perform(database, trouble, command).pipe(
       turn.withPermits(1),
       Effect.ensuring(Effect.sync(() => outstanding--)),
       Effect.forkChild({ startImmediately: true })
     )
   }
-  yield* playOut(plan, ticks, () => outstanding === 0)
+  yield* playOut(plan, trouble.ticks, () => outstanding === 0)
   const endedAt = yield* Messenger.now
   yield* Fiber.interrupt(worker)
   return {
@@ -98,5 +103,5 @@ export const drive = (plan: Plan, build: Build): Effect.Effect<Story> => {
     return yield* play(plan, build, rival).pipe(
       Effect.provide(Layer.mergeAll(Metrics.layer, RecorderSignals.layer).pipe(Layer.provideMerge(build.ports)))
     )
-  }).pipe(Effect.provide(base), Effect.provide(silent), Effect.provide(TestClock.layer()))
+  }).pipe(Effect.provide(base.pipe(Layer.provideMerge(surroundings), Layer.provideMerge(TestClock.layer()))))
 }

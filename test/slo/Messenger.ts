@@ -6,8 +6,8 @@ import { Clock, Effect } from "effect"
 import * as Instant from "../../src/domain/Instant.ts"
 import type { Database } from "../fakes/MemoryDatabase.ts"
 import { conferenceId, provisioningSession, type SessionRow } from "../support/Sessions.ts"
-import type { Entry } from "./Story.ts"
 import type { Command } from "./Timeline.ts"
+import type { Trouble } from "./Trouble.ts"
 
 /** The virtual clock keeps fractions of a millisecond as a float: rounded, they are the microseconds that were meant. */
 export const now = Effect.map(Clock.currentTimeNanos, (nanos) => Instant.Instant.make((nanos + 500n) / 1000n))
@@ -41,13 +41,16 @@ const after = ({ name, room }: Command, row: SessionRow | undefined, at: Instant
   return withCount(row, name === "leave" ? count - 1 : count, at)
 }
 
-export const perform = (database: Database, record: (entry: Entry) => void, command: Command): Effect.Effect<void> => {
+type Recorder = Pick<Trouble, "record" | "noteCommit">
+
+export const perform = (database: Database, { record, noteCommit }: Recorder, command: Command): Effect.Effect<void> => {
   const room = conferenceId(command.room)
   return Effect.acquireUseRelease(
     database.begin,
     (tx) =>
       Effect.gen(function* () {
         yield* tx.lock("sessions", room)
+        yield* noteCommit
         const at = yield* now
         record({ _tag: "Locked", room, at })
         if (command.hold > 0) yield* Effect.sleep(command.hold)

@@ -124,8 +124,8 @@ const fault: Arbitrary.Arbitrary<Fault> = Arbitrary.all({
 export const plans: Arbitrary.Arbitrary<Plan> = Arbitrary.all({
   settings,
   startsAt: int(0, 120_000),
-  lives: Arbitrary.array(life, { minLength: 40, maxLength: 60 }),
-  faults: Arbitrary.array(fault, { minLength: 4, maxLength: 25 })
+  lives: Arbitrary.array(life, { minLength: 1, maxLength: 60 }),
+  faults: Arbitrary.array(fault, { maxLength: 25 })
 })
 
 /** No more rooms fall due than a batch holds, no row is locked, every cycle is shorter than interval and MaxRunDuration. */

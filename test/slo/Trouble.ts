@@ -21,6 +21,8 @@ export interface Trouble {
   readonly ticks: () => number
   /** Records and keeps in mind what the messenger wrote. */
   readonly record: (entry: Entry) => void
+  /** Records a batch that is committed and not answered yet: who waited for its locks goes on before the worker does. */
+  readonly noteCommit: Effect.Effect<void>
 }
 
 export const start = (
@@ -34,6 +36,7 @@ export const start = (
   let phase = -1
   let fault: Fault = noFault
   let struck = false
+  let isNoted = true
   let rival: Scope.Closeable | undefined
   let rivalActs = false
 
@@ -44,8 +47,10 @@ export const start = (
   const mark = (_tag: "Operation" | "Injured" | "CutOff", operation: Operation) =>
     Effect.map(now, (at) => record({ _tag, operation, phase, at }))
 
-  const noteChanges = Effect.gen(function* () {
+  const noteFixed = Effect.fnUntraced(function* (isAnswered: boolean) {
     const changed = (yield* database.committed("sessions")).filter((row) => seen.get(row.id) !== row)
+    if (isNoted || (changed.length === 0 && !isAnswered)) return
+    isNoted = true
     for (const row of changed) seen.set(row.id, row)
     record({ _tag: "Fixed", phase, at: yield* now, changed })
   })
@@ -75,7 +80,8 @@ export const start = (
     Effect.gen(function* () {
       if (rivalActs) return
       if (operation === "confirm") phase += 1
-      if (operation === "commitAnswer") yield* noteChanges
+      if (operation === "begin") isNoted = false
+      if (operation === "commitAnswer") yield* noteFixed(true)
       if (operation === "recordRun") yield* noteGauge
       yield* strike(operation)
       yield* mark("Operation", operation)
@@ -95,6 +101,6 @@ export const start = (
     Effect.forEach(operations, (operation) => database.faults.before(operation, stand(operation), Infinity), {
       discard: true
     }),
-    { beat, ticks: () => ticks, record }
+    { beat, ticks: () => ticks, record, noteCommit: noteFixed(false) }
   )
 }

@@ -19,10 +19,11 @@ import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect, type Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { serve } from "../../src/layers/EmbeddedPostgres.ts"
 import { clientLayer } from "./postgres.ts"
 
 export const isRoot = process.getuid?.() === 0
-export const project = join(import.meta.dirname, "..", "..")
+const project = join(import.meta.dirname, "..", "..")
 
 const kill = (pid: number) => {
   try {
@@ -88,6 +89,10 @@ export const leanCheckout = (folder: string) =>
     }
     return folder
   })
+
+/** `own` and `attach` in this process, without fsync as in `hold`. */
+export const own = (folder: string) => serve(folder, { exclusive: true, durable: false, database: "messenger" })
+export const attach = (folder: string) => serve(folder, { exclusive: false, durable: false, database: "messenger" })
 
 const Answer = Schema.fromJsonString(
   Schema.Union([
