@@ -48,13 +48,19 @@ const read = (entry: string): Explained | undefined => {
   const lines = entry.split("\n").slice(1)
   const start = lines.findIndex((line) => planStart.test(line.trim()) && line.includes("(cost="))
   if (duration === null || start < 0) return undefined
-  const query = lines.slice(0, start).join("\n").replace(/^\s*Query Text: /, "").trim()
+  const query = lines
+    .slice(0, start)
+    .join("\n")
+    .replace(/^\s*Query Text: /, "")
+    .trim()
   const [, name] = statements.find(([pattern]) => pattern.test(query)) ?? []
   if (name === undefined) return undefined
   const plan = lines.slice(start).map((line) => line.replace(/^\t/, ""))
   const buffers = plan.find((line) => line.includes("Buffers: shared")) ?? ""
   const count = (kind: string) => Number(new RegExp(`${kind}=(\\d+)`).exec(buffers)?.[1] ?? 0)
-  const access = plan.flatMap((line) => /(?:Index (?:Only )?Scan using \w+|Seq Scan|Bitmap Index Scan) on \w+/.exec(line) ?? [])
+  const access = plan.flatMap(
+    (line) => /(?:Index (?:Only )?Scan using \w+|Seq Scan|Bitmap Index Scan) on \w+/.exec(line) ?? []
+  )
   return {
     name: name(query),
     milliseconds: Number(duration[1]),

@@ -9,11 +9,20 @@ import { storeUnavailable } from "./PgError.ts"
 
 const table = "messenger.conference_reaper_migrations"
 
-// `create schema if not exists` asks for the right to create even where the schema exists, so look first.
-const ensureSchema = Effect.gen(function* () {
+const schemaExists = Effect.gen(function* () {
   const sql = yield* SqlClient
   const [row] = yield* sql<{ exists: boolean }>`select to_regnamespace('messenger') is not null as exists`
-  if (row?.exists !== true) yield* sql`create schema if not exists messenger`
+  return row?.exists === true
+})
+
+// `create schema if not exists` asks for the right to create even where the schema exists, so look first; and of two that
+// create it at the same moment it fails one, so look again.
+const ensureSchema = Effect.gen(function* () {
+  if (yield* schemaExists) return
+  const sql = yield* SqlClient
+  yield* sql`create schema messenger`.pipe(
+    Effect.catch((error) => Effect.flatMap(schemaExists, (exists) => (exists ? Effect.void : Effect.fail(error))))
+  )
 })
 
 const toSqlError = (error: Migrator.MigrationError | SqlError): Effect.Effect<never, SqlError> => {

@@ -1,12 +1,10 @@
 /** The command line as the outside sees it: output, exit codes, secrets (interface: Commands). */
 import { once } from "node:events"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import { lockKey } from "../../src/layers/PgRunLock.ts"
-import { freshDatabase } from "../support/postgres.ts"
 import { execute } from "./Process.ts"
 import * as Rooms from "./Rooms.ts"
 
@@ -161,7 +159,7 @@ describe("once", () => {
 
   it.live("answers failed with exit code 1, and says what is missing, when there are no tables (T6)", () =>
     Effect.gen(function* () {
-      const { env } = yield* Effect.flatMap(freshDatabase, ({ url }) => Rooms.on(url))
+      const { env } = yield* Rooms.empty
       const { code, outcome, stderr } = yield* onceJson(env)
       expect({ code, outcome }).toEqual({ code: 1, outcome: "failed" })
       expect(stderr).toContain('relation \\"messenger.conference_sessions\\" does not exist')
@@ -213,13 +211,6 @@ describe("what is said", () => {
       expect(stdout + stderr).not.toContain("secret-0")
       const failing = yield* execute(["once"], environment)
       expect(failing.stdout + failing.stderr).not.toContain("secret-0")
-    })
-  )
-
-  it.live("makes no files where it is started with a database of its own (interface: Environment)", () =>
-    Effect.gen(function* () {
-      const { existsSync } = yield* Effect.promise(() => import("node:fs"))
-      expect(existsSync(join(tmpdir(), ".data"))).toBe(false)
     })
   )
 })

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import * as Instant from "../../src/domain/Instant.ts"
 import { lockKey } from "../../src/layers/PgRunLock.ts"
 import { toColumns } from "../contract/PgRows.ts"
-import { migratedDatabase } from "../support/postgres.ts"
+import { freshDatabase, migratedDatabase } from "../support/postgres.ts"
 import { before, emptySession, type SessionRow } from "../support/Sessions.ts"
 
 /** A row for each distinct state of rooms: the counts of what must exist once for an ended one and not for an open one. */
@@ -86,7 +86,8 @@ const connections = (sql: SqlClient) => {
 
 const make = (sql: SqlClient) => {
   const insert = (rows: ReadonlyArray<SessionRow>) =>
-    sql`insert into messenger.conference_sessions ${sql.insert(rows.map((row) => ({ ...toColumns(row) })))}`.pipe(
+    sql`insert into messenger.conference_sessions
+      select * from jsonb_populate_recordset(null::messenger.conference_sessions, ${JSON.stringify(rows.map(toColumns))}::jsonb)`.pipe(
       Effect.orDie,
       Effect.asVoid
     )
@@ -134,3 +135,6 @@ export type Rooms = Effect.Success<ReturnType<typeof on>>
 
 /** Rooms on a migrated database of the test's own. */
 export const fresh = Effect.flatMap(migratedDatabase, ({ url }) => on(url))
+
+/** Rooms on a database without tables. */
+export const empty = Effect.flatMap(freshDatabase, ({ url }) => on(url))

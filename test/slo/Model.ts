@@ -43,8 +43,8 @@ const onTick = (model: Model, { at }: Of<"Tick">): Verdict => {
 }
 
 const phaseOf = (tick: Tick.Tick, index: number): Tick.PhaseRun => {
-  while (tick.phases.length <= index) tick.phases.push(Tick.newPhase())
-  return tick.phases[index] ?? Tick.newPhase()
+  while (tick.phases.length <= index) tick.phases.push(Tick.newPhase(tick.end))
+  return tick.phases[index] ?? Tick.newPhase(tick.end)
 }
 
 /** What the claim has to take now. */
@@ -69,6 +69,10 @@ const onOperation = (model: Model, tick: Tick.Tick, { operation, phase, at }: Of
   if (operation === "lock") tick.asOf = toMillis(at)
   else if (tick.fault.kind === "busy") return violated("busy-is-idle", `${operation} on a tick without the lock`)
   if (operation === "claim" && phaseOf(tick, phase).claimed === undefined) predict(model, tick, phase)
+  if (operation === "recordPoison") return violated("nothing-refused", `a room was refused at ${at}`)
+  // The details of failed provisions are read after the commit.
+  const isRead = operation === "claim" || operation === "details"
+  if (isRead && !phaseOf(tick, phase).fixed) phaseOf(tick, phase).readAt = at
   if (operation !== "apply") return undefined
   phaseOf(tick, phase).wrote = true
   const isLate = at > plusMillis(tick.start, model.plan.settings.maxRun)
@@ -92,7 +96,7 @@ const onFixed = (model: Model, tick: Tick.Tick, { phase: index, changed, at }: O
   if (rule === undefined || phase.claimed === undefined) {
     return violated("every-phase-has-its-turn", `phase ${index} committed without a claim`)
   }
-  const mayRest = !phase.wrote && Tick.mayTakeUpNothing(tick, plan.settings)
+  const mayRest = !phase.wrote && Tick.mayWriteNothing(tick, phase, plan.settings)
   const expected = new Map((mayRest ? [] : phase.claimed).map((row) => [row.id, row]))
   for (const row of changed) {
     const before = rooms.get(row.id)

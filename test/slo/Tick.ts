@@ -15,6 +15,8 @@ export interface PhaseRun {
   leftByFull: ReadonlySet<string>
   /** Under the messenger's locks at the claim. */
   locked: ReadonlySet<string>
+  /** When the last row was read before the write. */
+  readAt: Instant
   wrote: boolean
   fixed: boolean
 }
@@ -41,10 +43,11 @@ export const begin = (start: Instant, fault: Fault | undefined): Tick => ({
   backlogCounted: true
 })
 
-export const newPhase = (): PhaseRun => ({
+export const newPhase = (readAt: Instant): PhaseRun => ({
   claimed: undefined,
   leftByFull: new Set(),
   locked: new Set(),
+  readAt,
   wrote: false,
   fixed: false
 })
@@ -58,10 +61,6 @@ export const nextStart = (tick: Tick, settings: Settings): Instant => {
 }
 
 const ranOut = (tick: Tick, settings: Settings): boolean => tick.end >= plusMillis(tick.start, settings.maxRun)
-
-/** Four fifths of MaxRunDuration: past it a batch takes up nothing more, so that it can still commit in time (L4). */
-const pastSoftDeadline = (tick: Tick, settings: Settings): boolean =>
-  tick.end > plusMillis(tick.start, settings.maxRun * 0.8)
 
 /** Whether a phase may have fixed nothing at all. */
 const excuse = (tick: Tick, index: number, settings: Settings): Miss | undefined => {
@@ -84,8 +83,9 @@ export const checkTurns = (tick: Tick, settings: Settings): Violated | undefined
   return undefined
 }
 
-/** Asked at the commit: a batch that took up nothing although rooms were due must have run out of time. */
-export const mayTakeUpNothing = (tick: Tick, settings: Settings): boolean => pastSoftDeadline(tick, settings)
+/** Past four fifths of MaxRunDuration a batch writes nothing any more, so that it can still commit in time (L4). */
+export const mayWriteNothing = (tick: Tick, phase: PhaseRun, settings: Settings): boolean =>
+  phase.readAt > plusMillis(tick.start, settings.maxRun * 0.8)
 
 /** Why this tick, over by now, did not close the room in this phase; undefined when nothing excuses it. */
 export const missOf = (tick: Tick, index: number, room: string, settings: Settings): Miss | undefined => {

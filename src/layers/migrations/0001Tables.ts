@@ -1,6 +1,7 @@
 /**
  * The tables of the worker, and those of the messenger that it reads and writes. Each statement is safe against a
- * database that has the object already: in production the messenger owns all but the `conference_reaper_*` tables.
+ * database that has the object already: in production the messenger owns all but the `conference_reaper_*` tables, and
+ * then the indexes on its tables are its own business too.
  *
  * Statuses, media types and reasons are plain text without CHECK: their vocabulary is the messenger's, and a value that
  * the worker does not know must reach it as a poison row, not as a failed migration.
@@ -8,7 +9,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 
-const statements = [
+const tables = [
   `create table if not exists messenger.conference_sessions (
      id uuid primary key,
      chat_id uuid not null,
@@ -27,17 +28,12 @@ const statements = [
      active_participant_count integer not null default 0,
      peak_participant_count integer not null default 0
    )`,
-  // R8: one index for all three phases; terminal rows are not in it, so they cost a cycle nothing.
-  `create index if not exists ix_conf_active on messenger.conference_sessions (status, last_activity_at, id)
-     where status in ('Provisioning', 'Active')`,
   `create table if not exists messenger.conference_participants (
      conference_id uuid not null,
      user_id uuid not null,
      joined_at timestamptz not null,
      left_at timestamptz
    )`,
-  `create index if not exists ix_conference_participants_conference
-     on messenger.conference_participants (conference_id)`,
   `create table if not exists messenger.call_recordings (
      id uuid primary key,
      conference_id uuid not null,
@@ -46,7 +42,6 @@ const statements = [
      created_at timestamptz not null,
      updated_at timestamptz not null
    )`,
-  `create index if not exists ix_call_recordings_conference on messenger.call_recordings (conference_id)`,
   `create table if not exists messenger.outbox_messages (
      id bigint generated always as identity primary key,
      message_id uuid not null unique,
@@ -103,7 +98,6 @@ const statements = [
      evidence jsonb not null,
      created_at timestamptz not null default now()
    )`,
-  `create index if not exists ix_conference_reaper_closings_as_of on messenger.conference_reaper_closings (as_of)`,
   `create table if not exists messenger.conference_reaper_runs (
      job_run_id uuid primary key,
      instance text not null,
@@ -116,13 +110,60 @@ const statements = [
      poison_count integer not null,
      duration_ms integer not null,
      error text
-   )`,
-  `create index if not exists ix_conference_reaper_runs_as_of on messenger.conference_reaper_runs (as_of)`
+   )`
 ]
+
+interface Index {
+  readonly name: string
+  readonly table: string
+  readonly on: string
+}
+
+const indexes: ReadonlyArray<Index> = [
+  // R8: one index for all three phases; terminal rows are not in it, so they cost a cycle nothing.
+  {
+    name: "ix_conf_active",
+    table: "conference_sessions",
+    on: "(status, last_activity_at, id) where status in ('Provisioning', 'Active')"
+  },
+  {
+    name: "ix_conference_participants_conference",
+    table: "conference_participants",
+    on: "(conference_id)"
+  },
+  {
+    name: "ix_call_recordings_conference",
+    table: "call_recordings",
+    on: "(conference_id)"
+  },
+  {
+    name: "ix_conference_reaper_closings_as_of",
+    table: "conference_reaper_closings",
+    on: "(as_of)"
+  },
+  {
+    name: "ix_conference_reaper_runs_as_of",
+    table: "conference_reaper_runs",
+    on: "(as_of)"
+  }
+]
+
+// `create index if not exists` asks for the table's owner also where the index exists, so look first.
+const createIndex = Effect.fnUntraced(function* ({ name, table, on }: Index) {
+  const sql = yield* SqlClient
+  const [found] = yield* sql<{ exists: boolean; owned: boolean }>`select
+      to_regclass(${`messenger.${name}`}) is not null as exists, pg_has_role(c.relowner, 'USAGE') as owned
+    from pg_class c where c.oid = to_regclass(${`messenger.${table}`})`
+  if (found?.exists === true) return
+  const statement = `create index ${name} on messenger.${table} ${on}`
+  if (found?.owned === true) return yield* sql.unsafe(statement)
+  yield* Effect.logWarning("an index is missing on a table of another owner, who has to create it").pipe(
+    Effect.annotateLogs({ statement })
+  )
+})
 
 export default Effect.gen(function* () {
   const sql = yield* SqlClient
-  for (const statement of statements) {
-    yield* sql.unsafe(statement)
-  }
+  for (const table of tables) yield* sql.unsafe(table)
+  for (const index of indexes) yield* createIndex(index)
 })

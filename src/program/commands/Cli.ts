@@ -9,6 +9,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { migrate } from "./Migrate.ts"
 import { once } from "./Once.ts"
 import { run as runWorker } from "./Run.ts"
+import { simulate } from "./Simulate.ts"
 import { version } from "./Version.ts"
 
 const wrongUsage = 2
@@ -17,7 +18,7 @@ const root = Command.make("conference-room-reaper").pipe(
   Command.withDescription(
     "Closes conference sessions that were left hanging. Configured by environment variables; see the README."
   ),
-  Command.withSubcommands([runWorker, once, migrate])
+  Command.withSubcommands([runWorker, once, migrate, simulate])
 )
 
 const presenter = CliOutput.layerPresenter({
@@ -52,7 +53,8 @@ export const main = (args: ReadonlyArray<string>) =>
       ConfigurationError: (error) => known(error.message, 2),
       EmbeddedPostgresError: (error) => known(error.message, 1),
       HttpServerUnavailable: (error) => known(error.message, 1),
-      StoreUnavailable: (error) => known(error.message, 1)
+      StoreUnavailable: (error) => known(error.message, 1),
+      TimingRefused: (error) => known(error.message, 2)
     }),
     Effect.catchIf(CliError.isCliError, () => Effect.succeed(wrongUsage)),
     Effect.provide(layers)

@@ -1,5 +1,6 @@
 /** What every command begins with: settings, logging, and the database that the settings name. */
 import { hostname } from "node:os"
+import { resolve } from "node:path"
 import { Console, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import type * as Database from "../../layers/Database.ts"
 import * as EmbeddedPostgres from "../../layers/EmbeddedPostgres.ts"
@@ -40,7 +41,9 @@ export const target = (
     const server = yield* use === "own" ? EmbeddedPostgres.own(dataFolder) : EmbeddedPostgres.attach(dataFolder)
     return {
       config: { url: server.url, poolSize, preparedStatements },
-      description: `embedded PostgreSQL on 127.0.0.1:${server.port}, data in ${server.dataDirectory}`,
+      description: `embedded PostgreSQL on 127.0.0.1:${server.port}, data in ${server.dataDirectory}${
+        server.relocated ? ` (the server's account cannot enter ${resolve(dataFolder)})` : ""
+      }`,
       embedded: true
     }
   })
