@@ -90,35 +90,37 @@ export const batchSizes = Effect.fnUntraced(function* (url: Redacted.Redacted, s
 const emptyIndex = `create index ix_conf_empty on messenger.conference_sessions (last_activity_at, id)
   where status = 'Active' and active_participant_count = 0`
 
-const heartbeat = (columns: string) =>
-  Figures.timed(query(`update messenger.conference_sessions set ${columns} where status = 'Active'`))
+const heartbeat = Figures.timed(
+  query(`update messenger.conference_sessions
+    set last_activity_at = last_activity_at + interval '1 millisecond' where status = 'Active'`)
+)
 
 /** The worst case of R1: nobody has left, but every healthy room is older than the grace, so the claim passes them all. */
-export const silentRooms = Effect.fnUntraced(function* (url: Redacted.Redacted, sizes: Sizes) {
-  const on = <E>(work: Effect.Effect<number, E, SqlClient>) => Server.on(url, work)
-  const measure = (label: string) =>
-    Effect.gen(function* () {
-      yield* Server.on(url, Rows.settle)
-      const cycle = yield* cycleOn(url)
-      yield* warm(cycle)
-      const figures = yield* Figures.rounds(Math.ceil(sizes.rounds / 3), {
-        [`100 due, ${label}`]: cycle(100),
-        [`nothing due, ${label}`]: cycle(0)
-      })
-      const beats = yield* Figures.rounds(3, {
-        [`heartbeat of all rooms, ${label}`]: on(heartbeat("last_activity_at = last_activity_at + interval '1 second'"))
-      })
-      return [...figures, ...beats]
-    })
-  const healthy = yield* measure("rooms in use")
-  yield* Server.on(url, Rows.silence)
-  const silent = yield* measure("rooms silent")
-  yield* Server.on(url, query(emptyIndex))
-  const indexed = yield* measure("rooms silent, ix_conf_empty")
-  const lines = [...healthy, ...silent, ...indexed].map((each) => Figures.line(each))
-  const ratios = [0, 1, 2].flatMap((i) => {
-    const [a, b, c] = [healthy[i], silent[i], indexed[i]]
-    return a && b && c ? [Figures.ratio(b, a), Figures.ratio(c, b)] : []
-  })
-  return [...lines, ...ratios]
+export const silentRooms = Effect.fnUntraced(function* (server: Server.BenchServer, sizes: Sizes) {
+  const variants = {
+    "rooms in use": [],
+    "rooms silent": [Rows.silence],
+    "rooms silent, ix_conf_empty": [Rows.silence, query(emptyIndex)]
+  }
+  const due: Record<string, Effect.Effect<number>> = {}
+  const none: Record<string, Effect.Effect<number>> = {}
+  const beats: Record<string, Effect.Effect<number>> = {}
+  for (const [label, changes] of Object.entries(variants)) {
+    const url = yield* loaded(server, label.replaceAll(/\W/g, "_"), sizes.terminal / 100, sizes.healthy)
+    yield* Effect.forEach([...changes, Rows.settle], (change) => Server.on(url, change), { discard: true })
+    const cycle = yield* cycleOn(url)
+    yield* warm(cycle)
+    due[`100 due, ${label}`] = Effect.orDie(cycle(100))
+    none[`nothing due, ${label}`] = Effect.orDie(cycle(0))
+    beats[`heartbeat of all rooms, ${label}`] = Effect.orDie(Server.on(url, heartbeat))
+  }
+  const figures = [
+    yield* Figures.rounds(sizes.rounds, due),
+    yield* Figures.rounds(sizes.rounds, none),
+    yield* Figures.rounds(5, beats)
+  ]
+  const ratios = figures.flatMap(([used, silent, indexed]) =>
+    used && silent && indexed ? [Figures.ratio(silent, used), Figures.ratio(indexed, silent)] : []
+  )
+  return [...figures.flat().map((each) => Figures.line(each)), ...ratios]
 })

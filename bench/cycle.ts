@@ -32,7 +32,7 @@ const program = Effect.gen(function* () {
   const { url, lines } = yield* terminalRows(server, sizes)
   yield* section("Terminal rows", lines)
   yield* section("Batch size", yield* batchSizes(url, sizes))
-  yield* section("Silent rooms", yield* silentRooms(url, sizes))
+  yield* section("Silent rooms", yield* silentRooms(server, sizes))
 })
 
 await Effect.runPromise(

@@ -77,6 +77,9 @@ export const dispatch = Effect.fnUntraced(function* (
   yield* Effect.forEach(poisoned, logPoisoned(phase), { discard: true })
 })
 
+// A locked table must not take the time of the phases that follow.
+const lookUpLimit = "2 seconds"
+
 /**
  * R10 for provisions that failed. Their transition needs no recordings, so they are looked up only now: an unreadable
  * recordings table must not keep such rooms open.
@@ -97,9 +100,9 @@ export const stopFailedRecordings = Effect.fnUntraced(
       })
     )
   },
-  Effect.catchTag("StoreUnavailable", (error) =>
-    Effect.logWarning("recordings of failed provisions were not looked up, no stop signal").pipe(
-      Effect.annotateLogs({ reason: error.message })
-    )
+  Effect.timeout(lookUpLimit),
+  // The batch is committed: whatever happens here must not make its phase look failed.
+  Effect.catchCause((cause) =>
+    Effect.logWarning("recordings of failed provisions were not looked up, no stop signal", cause)
   )
 )

@@ -25,7 +25,8 @@ const keepHistory = Effect.fnUntraced(function* (summary: CycleSummary) {
   const journal = yield* ReaperJournal
   const options = yield* ReaperOptions
   yield* journal.recordRun(summary, options.instance)
-  yield* journal.prune(Instant.minus(summary.asOf, options.closingsRetention))
+  // By a clock that runs ahead all evidence would be past its time (L7).
+  if (summary.outcome !== "refused") yield* journal.prune(Instant.minus(summary.asOf, options.closingsRetention))
 })
 
 const bestEffort =
@@ -49,14 +50,18 @@ const logCompleted = (summary: CycleSummary) => {
   return log.pipe(Effect.annotateLogs(fields))
 }
 
+// An old value would keep an alert alive: another instance counts now, or nobody can.
+const forgetBacklog = setBacklog(0, 0)
+
 export const afterCycle = Effect.fnUntraced(function* (summary: CycleSummary) {
-  if (summary.outcome === "lock-busy") {
-    yield* Metric.update(Metrics.lockBusy, 1)
-    // Another instance counts now; an old value of ours would keep an alert alive.
-    yield* setBacklog(0, 0)
-  } else {
-    yield* bestEffort("counting the backlog")(countBacklog(summary))
-    yield* bestEffort("keeping the run's history")(keepHistory(summary))
-  }
+  if (summary.outcome === "lock-busy") yield* Metric.update(Metrics.lockBusy, 1)
+  // What a refused clock calls overdue is not (L7).
+  if (summary.outcome === "lock-busy" || summary.outcome === "refused") yield* forgetBacklog
+  else
+    yield* countBacklog(summary).pipe(
+      Effect.onError(() => forgetBacklog),
+      bestEffort("counting the backlog")
+    )
+  if (summary.outcome !== "lock-busy") yield* bestEffort("keeping the run's history")(keepHistory(summary))
   yield* logCompleted(summary)
 })

@@ -47,12 +47,21 @@ const phaseFailed = (phase: Phase.Phase, cause: Cause.Cause<unknown>) =>
     Effect.annotateLogs({ phase: phase.name })
   )
 
+// What is left after it is for recording poison and for the commit.
+const softShare = 0.8
+
+/** The time up to which this phase takes up more: each has its share, so that poison in one cannot starve the next (T5). */
+const softDeadlineOf = (phase: Phase.Phase, startedAt: bigint, maxRunDuration: Duration.Duration): bigint => {
+  const share = (softShare * (Phase.all.indexOf(phase) + 1)) / Phase.all.length
+  return startedAt + BigInt(Math.round(Duration.toMillis(maxRunDuration) * share)) * 1_000_000n
+}
+
 /** Runs one phase within what is left of MaxRunDuration; the answer is how the cycle stands after it. */
 const runPhase = Effect.fnUntraced(function* (run: Run, phase: Phase.Phase) {
   const options = yield* ReaperOptions
   const elapsed = Duration.nanos((yield* Clock.monotonicTimeNanos) - run.startedAt)
   const left = Duration.subtract(options.maxRunDuration, elapsed)
-  const softDeadline = run.startedAt + BigInt(Math.round(Duration.toMillis(options.maxRunDuration) * 0.8)) * 1_000_000n
+  const softDeadline = softDeadlineOf(phase, run.startedAt, options.maxRunDuration)
   const refusedEarlier = yield* Ref.get(run.refused)
   const context = { phase, jobRunId: run.jobRunId, asOf: run.asOf, softDeadline, refusedEarlier }
   const exit = yield* Batch.run(context, (result) =>
@@ -81,8 +90,10 @@ const runPhases = Effect.fnUntraced(function* (run: Run) {
   for (const phase of Phase.all) {
     const confirmed = yield* Effect.result(run.lock.confirm)
     if (confirmed._tag === "Failure") {
-      yield* Metric.update(Metrics.errors, 1)
       yield* Effect.logError("cycle stopped before its next batch", Cause.fail(confirmed.failure))
+      // A restart of the server fails a phase and takes the lock: one trouble, counted once.
+      if (ending.outcome === "failed") return ending
+      yield* Metric.update(Metrics.errors, 1)
       return { outcome: "failed", error: confirmed.failure.message } satisfies Ending
     }
     const phaseEnding: Ending = yield* runPhase(run, phase)

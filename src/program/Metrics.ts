@@ -74,7 +74,9 @@ export const layer = Layer.effect(
         const { phase, asOf, dueAt } = event.facts
         yield* Metric.update(Metric.withAttributes(items, { outcome }), 1)
         yield* Metric.update(Metric.withAttributes(lateness, { phase }), Instant.secondsBetween(dueAt, asOf))
-        yield* Metric.update(Metric.withAttributes(commitDelay, { phase }), Instant.secondsBetween(asOf, committedAt))
+        // A system clock that was set back meanwhile must not make it negative.
+        const delay = Math.max(0, Instant.secondsBetween(asOf, committedAt))
+        yield* Metric.update(Metric.withAttributes(commitDelay, { phase }), delay)
       })
     })
   })

@@ -66,15 +66,15 @@ export const write = (
   Effect.gen(function* () {
     const transaction = yield* Transaction
     const [first] = decided
-    if (first === undefined || (yield* Clock.monotonicTimeNanos) > context.softDeadline) return nothing
+    if (first === undefined) return nothing
     return yield* transaction.attempt(writeAll(context, scan, decided)).pipe(
       Effect.map((closed): Written => ({ closed, poisoned: [] })),
       Effect.catchTag("RowRefused", (error) => {
         if (decided.length > 1) {
           const middle = decided.length >> 1
           return Effect.zipWith(
-            write(context, scan, decided.slice(0, middle)),
-            write(context, scan, decided.slice(middle)),
+            writeInTime(context, scan, decided.slice(0, middle)),
+            writeInTime(context, scan, decided.slice(middle)),
             addWritten
           )
         }
@@ -86,3 +86,9 @@ export const write = (
       })
     )
   })
+
+// The search for the refused rows stops in time for the commit of what was found; the rest waits for the next cycle (L4).
+const writeInTime: typeof write = (context, scan, decided) =>
+  Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
+    now > context.softDeadline ? Effect.succeed(nothing) : write(context, scan, decided)
+  )

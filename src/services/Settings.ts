@@ -3,6 +3,7 @@
  * secret. What it returns is valid, cross checks included.
  */
 import { type Duration, type LogLevel, Option, type Redacted, Result } from "effect"
+import * as DurationText from "../domain/DurationText.ts"
 import type { Options } from "./ReaperOptions.ts"
 import * as Checks from "./SettingsChecks.ts"
 import { ConfigurationError, type Problem } from "./SettingsError.ts"
@@ -155,13 +156,13 @@ export const describe = (settings: Settings): ReadonlyArray<Described> => settin
 
 const cell = (text: string): string => text.replaceAll("|", "\\|")
 
-/** The options table of the README, in Markdown. */
+/** The options table of the README, in Markdown; the forms of a duration stand above it. */
 export const optionsTable = (): string =>
   [
     "| name | meaning | default | allowed |",
     "| --- | --- | --- | --- |",
     ...names.map((name) => {
       const { meaning, byDefault, allowed } = variable(name)
-      return `| \`${name}\` | ${cell(meaning)} | ${cell(byDefault)} | ${cell(allowed)} |`
+      return `| \`${name}\` | ${cell(meaning)} | ${cell(byDefault)} | ${cell(allowed.replace(` in whole milliseconds: ${DurationText.forms}`, ""))} |`
     })
   ].join("\n")

@@ -74,6 +74,10 @@ const connections = (sql: SqlClient) => {
       "all workers gone",
       ask(`select where not exists (select from pg_stat_activity where ${workers})`)
     ),
+    lockWait: until(
+      "a worker waits for a lock",
+      ask(`select from pg_stat_activity where ${workers} and wait_event_type = 'Lock'`)
+    ),
     batchGone: until("the batch is undone", ask(`select where not exists (select ${inBatch})`)),
     terminate: (applicationName: string) =>
       sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity

@@ -1,6 +1,6 @@
 /** Migrations by real processes: repeated, at once, on tables that the messenger owns, and left to somebody else. */
 import { describe, expect, it, vi } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { execute, start } from "./Process.ts"
 import * as Rooms from "./Rooms.ts"
 
@@ -54,12 +54,32 @@ describe("migrate", () => {
     })
   )
 
+  it.live("succeeds when another process creates the schema at the same moment", () =>
+    Effect.gen(function* () {
+      const { sql, lockWait, env } = yield* Rooms.empty
+      const migrating = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`create schema messenger`
+          const fiber = yield* Effect.forkScoped(execute(["migrate"], env))
+          yield* lockWait
+          return fiber
+        })
+      )
+      expect(yield* Fiber.join(migrating)).toMatchObject({ code: 0, stdout: "applied 0001_tables\n" })
+    })
+  )
+
   it.live("adds the worker's own tables to those of another owner (interface: Tables)", () =>
     Effect.gen(function* () {
       const { rooms, worker, env } = yield* foreignTables
       yield* rooms.run(`grant create on schema messenger to ${worker}`)
+      yield* rooms.run("drop index messenger.ix_call_recordings_conference")
       const { code, stdout, stderr } = yield* execute(["migrate"], env)
       expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: "applied 0001_tables\n" })
+      expect(stderr).toContain(
+        "create index ix_call_recordings_conference on messenger.call_recordings (conference_id)"
+      )
+      expect(stderr).not.toContain("ix_conf_active")
       yield* rooms.insertDue(2)
       expect(yield* execute(["once"], env)).toMatchObject({ code: 0 })
       expect(yield* rooms.standing).toEqual([Rooms.ended(2)])

@@ -80,14 +80,7 @@ const runLock = (it: It): void => {
     Effect.gen(function* () {
       const { faults } = yield* MemoryDatabase
       const control = yield* RunLockControl
-      for (const operation of [
-        "confirm",
-        "claim",
-        "apply",
-        "append",
-        "countSkippedLocked",
-        "backlog"
-      ] as const) {
+      for (const operation of ["confirm", "claim", "apply", "append", "countSkippedLocked", "backlog"] as const) {
         yield* faults.before(operation, Effect.die("a bug of ours"))
         yield* Cycle.run
         assert.isFalse(yield* control.isHeld, `after a defect in ${operation}`)

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { Duration, Option, Redacted, Result } from "effect"
 import { assert, describe, expect, it } from "vitest"
 import * as ReaperOptions from "../../src/services/ReaperOptions.ts"
@@ -361,6 +362,11 @@ describe("telemetry", () => {
 })
 
 describe("the table", () => {
+  it("stands in the README as it is (O)", () => {
+    const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
+    expect(readme).toContain(Settings.optionsTable())
+  })
+
   it("gives a Markdown row with as many cells for every variable", () => {
     const rows = Settings.optionsTable().split("\n")
     expect(rows).toHaveLength(names.length + 2)

@@ -4,6 +4,8 @@ import { Schema } from "effect"
 export const Clause = Schema.Literals([
   /** L1: a tick starts one interval after the one before, or at once when that one took longer; and none is missing. */
   "spacing",
+  /** L1: no tick starts on top of a running one. */
+  "one-at-a-time",
   /** L2: a tick on which the lock is busy does nothing. */
   "busy-is-idle",
   /** T6, L4: every phase has its turn, unless its own failure, a lost lock, a database that is away or the time took it. */
@@ -18,8 +20,10 @@ export const Clause = Schema.Literals([
   "oldest-first",
   /** R4: EndedAt and UpdatedAt are AsOf, the moment the lock was granted; nothing else changes. */
   "written-as-of",
-  /** The closed form of the bound. */
+  /** The bound in closed form (see Bound.ts). */
   "bound",
+  /** S1, S2 by the rooms' own facts, for a calm plan. */
+  "by-due-and-interval",
   /** S3: the gauge tells the rooms past their window, and none is left by a tick without trouble. */
   "backlog",
   /** W1, W7: one event, one push, one piece of evidence for each closed room and for no other. */

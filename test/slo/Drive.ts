@@ -45,7 +45,12 @@ const surroundings = Layer.mergeAll(
 const setTime = (micros: bigint) => TestClock.setTime(Number(micros) / 1000)
 
 /** Interval by interval, until rooms, messenger and trouble have all come to their end. */
-const playOut = Effect.fnUntraced(function* (plan: Plan, ticks: () => number, isIdle: () => boolean) {
+const playOut = Effect.fnUntraced(function* (
+  plan: Plan,
+  ticks: () => number,
+  isIdle: () => boolean,
+  allClosed: Effect.Effect<boolean>
+) {
   const { interval, grace, provision, stale, batchSize } = plan.settings
   const rounds = Math.ceil((Math.max(grace, provision, stale) + interval) / interval)
   const turns = rounds + Math.ceil(plan.lives.length / batchSize)
@@ -54,7 +59,8 @@ const playOut = Effect.fnUntraced(function* (plan: Plan, ticks: () => number, is
   for (let turn = 0; turn < patience && (ticks() <= plan.faults.length || !isIdle()); turn++) {
     yield* TestClock.adjust(interval)
   }
-  for (let turn = 0; turn < turns; turn++) yield* TestClock.adjust(interval)
+  for (let turn = 0; turn < turns && !(yield* allClosed); turn++) yield* TestClock.adjust(interval)
+  yield* TestClock.adjust(interval)
 })
 
 const play = Effect.fnUntraced(function* (plan: Plan, build: Build, rival: RunLock["Service"]) {
@@ -79,7 +85,8 @@ const play = Effect.fnUntraced(function* (plan: Plan, build: Build, rival: RunLo
       Effect.forkChild({ startImmediately: true })
     )
   }
-  yield* playOut(plan, trouble.ticks, () => outstanding === 0)
+  const allClosed = Effect.map(database.committed("sessions"), (rows) => rows.every((row) => row.endedAt !== null))
+  yield* playOut(plan, trouble.ticks, () => outstanding === 0, allClosed)
   const endedAt = yield* Messenger.now
   yield* Fiber.interrupt(worker)
   return {

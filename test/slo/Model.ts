@@ -38,6 +38,7 @@ const onTick = (model: Model, { at }: Of<"Tick">): Verdict => {
   const expected = before === undefined ? BigInt(plan.startsAt) * 1000n : Tick.nextStart(before, plan.settings)
   const turns = before === undefined ? undefined : Tick.checkTurns(before, plan.settings)
   ticks.push(Tick.begin(at, plan.faults[ticks.length]))
+  if (before?.isWaiting === true) return violated("one-at-a-time", `a tick at ${at} upon that of ${before.start}`)
   if (turns !== undefined) return turns
   return at === expected ? undefined : violated("spacing", `tick ${ticks.length} at ${at}, not at ${expected}`)
 }
@@ -140,12 +141,13 @@ const onEntry = (model: Model, entry: Entry): Verdict => {
   }
   const tick = model.ticks.at(-1)
   if (tick === undefined) return violated("spacing", "the worker acts before its first tick")
+  tick.isWaiting = entry._tag === "Delayed"
   if (entry._tag === "Operation") return onOperation(model, tick, entry)
   if (entry._tag === "Injured") return onInjured(tick, entry)
   if (entry._tag === "Fixed") return onFixed(model, tick, entry)
   if (entry._tag === "Gauge") return onGauge(model, tick, entry)
   tick.end = entry.at
-  if (entry.operation === "backlog") tick.backlogCounted = false
+  if (entry._tag === "CutOff" && entry.operation === "backlog") tick.backlogCounted = false
   return undefined
 }
 

@@ -2,7 +2,7 @@
  * Builds with a fault of their own, made from the real one by a port that lies or a loop that ticks differently. Each
  * names the clause that it breaks: a statement that lets one of them pass proves nothing.
  */
-import { Clock, Duration, Effect, Layer, Option, Schedule } from "effect"
+import { Clock, Duration, Effect, Layer, Option } from "effect"
 import * as Instant from "../../src/domain/Instant.ts"
 import type { PhaseName } from "../../src/domain/Phase.ts"
 import { ConferenceRepository, type Scan } from "../../src/services/ConferenceRepository.ts"
@@ -140,7 +140,7 @@ const early: ReadonlyArray<Mutant> = [
 const lockAndTime: ReadonlyArray<Mutant> = [
   {
     name: "never gets the lock",
-    build: withPorts(Layer.succeed(RunLock, { tryAcquire: Effect.succeed(Option.none()) })),
+    build: withPorts(Layer.succeed(RunLock, { tryAcquire: Effect.succeedNone })),
     breaks: "every-phase-has-its-turn"
   },
   {
@@ -194,10 +194,10 @@ const silentBuilds: ReadonlyArray<Mutant> = [
   }
 ]
 
-const ticking: ReadonlyArray<Mutant> = Object.entries(loops).map(([name, loop]) => ({
+const ticking: ReadonlyArray<Mutant> = Object.entries(loops).map(([name, { loop, breaks }]) => ({
   name,
   build: { ...real, loop },
-  breaks: "spacing"
+  breaks
 }))
 
 export const mutants: ReadonlyArray<Mutant> = [...late, ...early, ...lockAndTime, ...silentBuilds, ...ticking]

@@ -124,7 +124,7 @@ const fault: Arbitrary.Arbitrary<Fault> = Arbitrary.all({
 export const plans: Arbitrary.Arbitrary<Plan> = Arbitrary.all({
   settings,
   startsAt: int(0, 120_000),
-  lives: Arbitrary.array(life, { minLength: 1, maxLength: 60 }),
+  lives: Arbitrary.array(life, { minLength: 12, maxLength: 60 }),
   faults: Arbitrary.array(fault, { maxLength: 25 })
 })
 

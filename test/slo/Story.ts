@@ -13,6 +13,8 @@ export type Entry =
   | { readonly _tag: "Operation"; readonly operation: Operation; readonly phase: number; readonly at: Instant }
   /** The planned failure struck instead. */
   | { readonly _tag: "Injured"; readonly operation: Operation; readonly phase: number; readonly at: Instant }
+  /** The operation takes its time from here on, until the database acts or the program gives up. */
+  | { readonly _tag: "Delayed"; readonly operation: Operation; readonly phase: number; readonly at: Instant }
   /** The program gave up waiting for the operation. */
   | { readonly _tag: "CutOff"; readonly operation: Operation; readonly phase: number; readonly at: Instant }
   /** A batch is committed: the rows that it changed. */

@@ -31,6 +31,8 @@ export interface Tick {
   end: Instant
   injured: { readonly operation: string; readonly phase: number } | undefined
   backlogCounted: boolean
+  /** Something has begun and is not over. */
+  isWaiting: boolean
 }
 
 export const begin = (start: Instant, fault: Fault | undefined): Tick => ({
@@ -40,7 +42,8 @@ export const begin = (start: Instant, fault: Fault | undefined): Tick => ({
   asOf: start,
   end: start,
   injured: undefined,
-  backlogCounted: true
+  backlogCounted: true,
+  isWaiting: false
 })
 
 export const newPhase = (readAt: Instant): PhaseRun => ({

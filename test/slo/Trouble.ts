@@ -44,7 +44,7 @@ export const start = (
     if (entry._tag === "Unlocked" && entry.after !== undefined) seen.set(entry.room, entry.after)
     entries.push(entry)
   }
-  const mark = (_tag: "Operation" | "Injured" | "CutOff", operation: Operation) =>
+  const mark = (_tag: "Operation" | "Injured" | "Delayed" | "CutOff", operation: Operation) =>
     Effect.map(now, (at) => record({ _tag, operation, phase, at }))
 
   const noteFixed = Effect.fnUntraced(function* (isAnswered: boolean) {
@@ -71,7 +71,10 @@ export const start = (
     if (fault.kind === "outage" && struck) return Effect.fail(unavailable(operation))
     if (!isHere || struck || fault.kind === "none") return Effect.void
     struck = true
-    if (fault.kind === "delay") return Effect.onInterrupt(Effect.sleep(fault.delay), () => mark("CutOff", operation))
+    if (fault.kind === "delay") {
+      const pause = Effect.onInterrupt(Effect.sleep(fault.delay), () => mark("CutOff", operation))
+      return Effect.andThen(mark("Delayed", operation), pause)
+    }
     const injury = fault.kind === "die" ? Effect.die(new Error(operation)) : Effect.fail(unavailable(operation))
     return Effect.andThen(mark("Injured", operation), injury)
   }

@@ -126,26 +126,10 @@ const indexes: ReadonlyArray<Index> = [
     table: "conference_sessions",
     on: "(status, last_activity_at, id) where status in ('Provisioning', 'Active')"
   },
-  {
-    name: "ix_conference_participants_conference",
-    table: "conference_participants",
-    on: "(conference_id)"
-  },
-  {
-    name: "ix_call_recordings_conference",
-    table: "call_recordings",
-    on: "(conference_id)"
-  },
-  {
-    name: "ix_conference_reaper_closings_as_of",
-    table: "conference_reaper_closings",
-    on: "(as_of)"
-  },
-  {
-    name: "ix_conference_reaper_runs_as_of",
-    table: "conference_reaper_runs",
-    on: "(as_of)"
-  }
+  { name: "ix_conference_participants_conference", table: "conference_participants", on: "(conference_id)" },
+  { name: "ix_call_recordings_conference", table: "call_recordings", on: "(conference_id)" },
+  { name: "ix_conference_reaper_closings_as_of", table: "conference_reaper_closings", on: "(as_of)" },
+  { name: "ix_conference_reaper_runs_as_of", table: "conference_reaper_runs", on: "(as_of)" }
 ]
 
 // `create index if not exists` asks for the table's owner also where the index exists, so look first.

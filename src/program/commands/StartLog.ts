@@ -4,17 +4,17 @@ import * as Settings from "../../services/Settings.ts"
 import { version } from "./Version.ts"
 
 const notConfigured = (settings: Settings.Settings): ReadonlyArray<string> => [
-  ...(Option.isNone(settings.kafka)
-    ? ["Kafka is not configured (KAFKA_BROKERS): events wait in messenger.outbox_messages"]
-    : []),
+  Option.isNone(settings.kafka)
+    ? "Kafka is not configured (KAFKA_BROKERS): events wait in messenger.outbox_messages"
+    : "KAFKA_BROKERS is set, but this version delivers nothing: events wait in messenger.outbox_messages",
   ...(settings.callsEnabled
     ? Option.isNone(settings.recorder)
       ? ["no recorder is configured (RECORDER_URL): stop signals are only logged"]
       : []
     : ["CONFERENCE_CALLS_ENABLED is false: no signal goes to the media stack, rooms left over are still closed"]),
-  ...(Option.isNone(settings.hub)
-    ? ["no realtime hub is configured (REALTIME_HUB_URL): pushes wait in messenger.realtime_outbox"]
-    : []),
+  Option.isNone(settings.hub)
+    ? "no realtime hub is configured (REALTIME_HUB_URL): pushes wait in messenger.realtime_outbox"
+    : "REALTIME_HUB_URL is set, but this version delivers nothing: pushes wait in messenger.realtime_outbox",
   ...(settings.telemetryEnabled ? [] : ["OTLP is off (OTEL_EXPORTER_OTLP_ENDPOINT): traces stay in the process"])
 ]
 
