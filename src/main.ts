@@ -1,6 +1,6 @@
 /** Entry point: the command line as the process's main fiber, and its exit codes. */
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Exit } from "effect"
+import { Cause, Console, Effect, Exit } from "effect"
 import { main } from "./program/commands/Cli.ts"
 
 // A reader that goes away (`| head`, a closed terminal) must not end the worker.
@@ -14,7 +14,12 @@ const exitCode = (exit: Exit.Exit<number, unknown>): number => {
   return Cause.hasInterruptsOnly(exit.cause) ? (args[0] === "run" ? 0 : 130) : 1
 }
 
-NodeRuntime.runMain(main(args), {
+// What nobody has foreseen, with its whole cause. The runtime's own report would go to standard output.
+const report = (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`conference-room-reaper: ${Cause.pretty(cause)}`)
+
+NodeRuntime.runMain(Effect.tapCause(main(args), report), {
+  disableErrorReporting: true,
   // All work has ended here; a socket that an exporter left behind must not keep the process alive.
   teardown: (exit) => process.exit(exitCode(exit as Exit.Exit<number, unknown>))
 })

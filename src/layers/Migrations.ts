@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { StoreUnavailable } from "../services/StoreError.ts"
 import tables from "./migrations/0001Tables.ts"
-import { storeUnavailable } from "./PgError.ts"
+import { lostConnectionAsFailure, orUnavailable } from "./PgError.ts"
 
 const table = "messenger.conference_reaper_migrations"
 
@@ -34,6 +34,7 @@ const toSqlError = (error: Migrator.MigrationError | SqlError): Effect.Effect<ne
 export const migrate: Effect.Effect<ReadonlyArray<string>, StoreUnavailable, SqlClient> = ensureSchema.pipe(
   Effect.andThen(Migrator.make({})({ loader: Migrator.fromRecord({ "0001_tables": tables }), table })),
   Effect.catch(toSqlError),
-  Effect.mapError(storeUnavailable("migrate")),
+  orUnavailable("migrate"),
+  lostConnectionAsFailure("migrate"),
   Effect.map((applied) => applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`))
 )

@@ -2,8 +2,8 @@
  * Sorts what PostgreSQL and its client report into the two kinds of failure (T6, T7): infrastructure, or one refused row.
  * The client's own `isRetryable` is not enough: it calls "server starting up" final and a mistyped host retryable.
  */
-import { Effect } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { Cause, Effect } from "effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { RowRefused, StoreUnavailable } from "../services/StoreError.ts"
 
 interface ServerError {
@@ -86,3 +86,16 @@ export const orRefused =
   (operation: string) =>
   <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<A, RowRefused | StoreUnavailable, R> =>
     Effect.mapError(effect, writeError(operation))
+
+// A connection lost inside a transaction makes the client's ROLLBACK fail, and that failure turns every typed error
+// beside it into a defect. It is infrastructure all the same.
+export const lostConnectionAsFailure =
+  (operation: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | StoreUnavailable, R> =>
+    Effect.catchCause(effect, (cause): Effect.Effect<never, E | StoreUnavailable> => {
+      if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
+      const lost = cause.reasons.find((reason) => Cause.isDieReason(reason) && isSqlError(reason.defect))
+      return lost !== undefined && Cause.isDieReason(lost) && isSqlError(lost.defect)
+        ? Effect.fail(storeUnavailable(operation)(lost.defect))
+        : Effect.failCause(cause)
+    })

@@ -2,26 +2,12 @@
  * Batch transactions (T1). The server bounds what a frozen or cut-off worker may hold: statements, lock waits and idle
  * time inside the transaction all have a time limit, so that join and leave never wait longer than LockTtl for it (L3).
  */
-import { Cause, Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import { ReaperOptions } from "../services/ReaperOptions.ts"
-import type { StoreUnavailable } from "../services/StoreError.ts"
 import { Transaction } from "../services/Transaction.ts"
-import { orRefused, orUnavailable, storeUnavailable } from "./PgError.ts"
-
-// A connection lost inside a transaction makes the client's ROLLBACK fail, and that failure turns every typed error
-// beside it into a defect. It is infrastructure all the same.
-const lostConnectionAsFailure =
-  (operation: string) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | StoreUnavailable, R> =>
-    Effect.catchCause(effect, (cause): Effect.Effect<never, E | StoreUnavailable> => {
-      if (Cause.hasInterrupts(cause)) return Effect.failCause(cause)
-      const lost = cause.reasons.find((reason) => Cause.isDieReason(reason) && isSqlError(reason.defect))
-      return lost !== undefined && Cause.isDieReason(lost) && isSqlError(lost.defect)
-        ? Effect.fail(storeUnavailable(operation)(lost.defect))
-        : Effect.failCause(cause)
-    })
+import { lostConnectionAsFailure, orRefused, orUnavailable, storeUnavailable } from "./PgError.ts"
 
 export const layer = Layer.effect(
   Transaction,

@@ -84,6 +84,10 @@ const runPhase = Effect.fnUntraced(function* (run: Run, phase: Phase.Phase) {
   return { outcome: "timed-out", error: `stopped at MaxRunDuration in ${phase.name}` } satisfies Ending
 })
 
+/** The later phase's outcome, with the reasons of both. */
+const after = (earlier: Ending, later: Ending): Ending =>
+  earlier.error === null ? later : { outcome: later.outcome, error: `${earlier.error}; ${later.error}` }
+
 const runPhases = Effect.fnUntraced(function* (run: Run) {
   const store = yield* Store
   let ending: Ending = completed
@@ -97,7 +101,7 @@ const runPhases = Effect.fnUntraced(function* (run: Run) {
       return { outcome: "failed", error: confirmed.failure.message } satisfies Ending
     }
     const phaseEnding: Ending = yield* runPhase(run, phase)
-    if (phaseEnding.outcome !== "completed") ending = phaseEnding
+    if (phaseEnding.outcome !== "completed") ending = after(ending, phaseEnding)
     if (phaseEnding.outcome === "timed-out") break
     // With the database away every further phase would only fail with the same words.
     if (phaseEnding.outcome === "failed" && Exit.isFailure(yield* Effect.exit(store.ping))) break

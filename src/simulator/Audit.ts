@@ -23,7 +23,7 @@ export interface Options {
   readonly provisionFailedSignal: boolean
 }
 
-export interface Figures {
+interface Figures {
   readonly rooms: number
   readonly provisioning: number
   readonly active: number

@@ -6,7 +6,7 @@ import { Effect, Option, Ref, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Answer } from "./MessengerWrites.ts"
 
-export interface Delivery {
+interface Delivery {
   /** None: given up, nobody knows whether the command was carried out. */
   readonly answer: Option.Option<boolean>
   /** Failed attempts before the answer. After one, the command may have been carried out unseen. */

@@ -98,15 +98,17 @@ const logProgress = ({ client, run, tally }: Traffic) =>
     const counts = yield* Ref.get(tally)
     const { failedAttempts } = yield* client.deliveries
     const rooms = yield* Effect.option(Progress.readRooms(run))
-    yield* Effect.logInfo("traffic", {
-      started: counts.started,
-      live: counts.started - counts.finished,
-      endedByMessenger: counts.endedByMessenger,
-      leftForWorker: counts.leftForWorker,
-      closedByWorker: Option.match(rooms, { onNone: () => "unknown", onSome: (known) => known.closedByWorker }),
-      failedAttempts,
-      closedAlive: counts.closedAlive.length
-    })
+    yield* Effect.logInfo("traffic").pipe(
+      Effect.annotateLogs({
+        started: counts.started,
+        live: counts.started - counts.finished,
+        endedByMessenger: counts.endedByMessenger,
+        leftForWorker: counts.leftForWorker,
+        closedByWorker: Option.match(rooms, { onNone: () => "unknown", onSome: (known) => known.closedByWorker }),
+        failedAttempts,
+        closedAlive: counts.closedAlive.length
+      })
+    )
   })
 
 const summarise = ({ client, options, run, tally }: Traffic): Effect.Effect<Summary, SqlError, SqlClient> =>
@@ -143,7 +145,7 @@ export const simulate = (options: SimulateOptions): Effect.Effect<Summary, Pace.
       client: yield* PatientClient.make,
       tally: yield* Ref.make(Progress.nothingYet)
     }
-    yield* Effect.logInfo("traffic begins", { runId: run.id, seed: options.seed })
+    yield* Effect.logInfo("traffic begins").pipe(Effect.annotateLogs({ runId: run.id, seed: options.seed }))
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const lives = yield* FiberSet.make()
