@@ -55,7 +55,7 @@ const read = (entry: string): Explained | undefined => {
     .trim()
   const [, name] = statements.find(([pattern]) => pattern.test(query)) ?? []
   if (name === undefined) return undefined
-  const plan = lines.slice(start).map((line) => line.replace(/^\t/, ""))
+  const plan = lines.slice(start).flatMap((line) => (line.includes("Index Searches: ") ? [] : line.replace(/^\t/, "")))
   const buffers = plan.find((line) => line.includes("Buffers: shared")) ?? ""
   const count = (kind: string) => Number(new RegExp(`${kind}=(\\d+)`).exec(buffers)?.[1] ?? 0)
   const access = plan.flatMap(
@@ -66,7 +66,11 @@ const read = (entry: string): Explained | undefined => {
     milliseconds: Number(duration[1]),
     pages: count("hit") + count("read"),
     access: [...new Set(access.filter((scan) => /conference_sessions|ix_conf_active/.test(scan)))],
-    plan: plan.join("\n").trimEnd()
+    // Arrays of ids are long and say nothing.
+    plan: plan
+      .join("\n")
+      .replaceAll(/'\{[^{}']{80,}\}'/g, "'{…}'")
+      .trimEnd()
   }
 }
 

@@ -28,9 +28,11 @@ const logReaped = (event: DomainEvent) => {
       status: event.status,
       endReason: event.endReason,
       ...(event._tag === "ConferenceEnded" ? { durationSeconds: event.durationSeconds } : {}),
+      endedAt: Instant.format(facts.asOf),
       dueAt: Instant.format(facts.dueAt),
       lastActivityAt: Instant.format(facts.lastActivityAt),
       createdAt: Instant.format(facts.createdAt),
+      startedAt: facts.startedAt === null ? null : Instant.format(facts.startedAt),
       activeParticipantCount: facts.activeParticipantCount,
       windowMillis: facts.windowMillis
     })

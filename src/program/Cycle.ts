@@ -43,7 +43,7 @@ const describe = (cause: Cause.Cause<unknown>): string => {
 const phaseFailed = (phase: Phase.Phase, cause: Cause.Cause<unknown>) =>
   Metric.update(Metrics.errors, 1).pipe(
     Effect.andThen(Metric.update(Metric.withAttributes(Metrics.phaseErrors, { phase: phase.name }), 1)),
-    Effect.andThen(Effect.logError("phase failed, its batch is rolled back", cause)),
+    Effect.andThen(Effect.logError("phase failed", cause)),
     Effect.annotateLogs({ phase: phase.name })
   )
 
@@ -64,15 +64,15 @@ const runPhase = Effect.fnUntraced(function* (run: Run, phase: Phase.Phase) {
   const softDeadline = softDeadlineOf(phase, run.startedAt, options.maxRunDuration)
   const refusedEarlier = yield* Ref.get(run.refused)
   const context = { phase, jobRunId: run.jobRunId, asOf: run.asOf, softDeadline, refusedEarlier }
-  const exit = yield* Batch.run(context, (result) =>
+  const batch = Batch.run(context, (result) =>
     Ref.update(run.refused, (before) => [...before, ...result.poisoned.map((item) => item.conferenceId)]).pipe(
       Effect.andThen(AfterCommit.dispatch(phase, run.counts, result))
     )
   ).pipe(
     Effect.tap((result) => AfterCommit.stopFailedRecordings(result)),
-    Effect.timeoutOption(left),
-    Effect.exit
+    Effect.timeoutOption(left)
   )
+  const exit = yield* Effect.exit(Duration.isPositive(left) ? batch : Effect.succeedNone)
   if (Exit.isFailure(exit)) {
     yield* phaseFailed(phase, exit.cause)
     return { outcome: "failed", error: `${phase.name}: ${describe(exit.cause)}` } satisfies Ending

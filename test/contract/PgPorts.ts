@@ -16,16 +16,15 @@ const options = { ...defaults, lockTtl: Duration.seconds(3) }
 
 /** For suites with the real clock: a database's answer does not wait for a test's. */
 export const layer = Layer.unwrap(
-  Effect.map(migratedDatabase, ({ url }) => {
-    const config = { url, poolSize: 6, preparedStatements: true }
-    return Layer.mergeAll(
+  Effect.map(migratedDatabase, ({ url, worker }) =>
+    Layer.mergeAll(
       PgTransaction.layer,
       PgConferenceRepository.layer,
       PgIntegrationOutbox.layer,
       PgRealtimeOutbox.layer,
       PgReaperJournal.layer,
-      PgRunLock.layer(config),
+      PgRunLock.layer(worker),
       PgHarness.layer(url)
-    ).pipe(Layer.provide(Database.layer(config)), Layer.provide(Layer.succeed(ReaperOptions, options)))
-  })
+    ).pipe(Layer.provide(Database.layer(worker)), Layer.provide(Layer.succeed(ReaperOptions, options)))
+  )
 )

@@ -109,12 +109,22 @@ const maxRunDuration = (it: It): void => {
       const first = yield* cycleOver("30 seconds")
       assert.deepStrictEqual(yield* closedPhases, [])
       assert.deepStrictEqual([first.result.outcome, first.result.durationMs], ["timed-out", 30_000])
-      assert.match(first.result.error ?? "", /MaxRunDuration in empty-room/)
+      assert.strictEqual(first.result.error, "stopped at MaxRunDuration in empty-room")
       assert.strictEqual(first.moved("run_total"), 1)
       assert.deepStrictEqual(first.saying("conference reaped"), [])
       yield* faults.clear
       assert.strictEqual((yield* Cycle.run).outcome, "completed")
       assert.deepStrictEqual(yield* closedPhases, names)
+    }).pipe(fromDueRooms)
+  )
+
+  it.effect("begins no batch once MaxRunDuration is over (L4)", () =>
+    Effect.gen(function* () {
+      const { faults } = yield* MemoryDatabase
+      yield* faults.before("confirm", Effect.sleep("31 seconds"))
+      const cycle = yield* cycleOver("1 minute")
+      assert.deepStrictEqual(yield* closedPhases, [])
+      assert.strictEqual(cycle.result.outcome, "timed-out")
     }).pipe(fromDueRooms)
   )
 
@@ -161,6 +171,21 @@ const shares = (it: It): void => {
       assert.isAbove((yield* harness.poison).length, 0)
       assert.strictEqual(cycle.moved("errors_total"), cycle.result.poisonCount)
     }).pipe(fromDueRooms)
+  )
+
+  it.effect("stops topping up in time when there is no end of poison, and records what it met (L4, T5)", () =>
+    Effect.gen(function* () {
+      const harness = yield* Harness
+      const { faults } = yield* MemoryDatabase
+      const since = before(start, "1 hour")
+      const unfit = Array.from({ length: 400 }, (_, i) => emptySession(i + 101, since, { startedAt: null }))
+      yield* harness.insertSessions(unfit)
+      yield* faults.before("claim", Effect.sleep("1 second"), Number.POSITIVE_INFINITY)
+      const cycle = yield* cycleOver("30 seconds")
+      assert.deepStrictEqual([cycle.result.outcome, cycle.result.staleTimeoutCount], ["completed", 1])
+      assert.isAbove((yield* harness.poison).length, 50)
+      assert.isBelow((yield* harness.poison).length, 400)
+    }).pipe(Effect.provideService(ReaperOptions, { ...options, batchSize: 10 }), fromDueRooms)
   )
 
   it.effect("leaves every phase its turn when the one before it is slow from poison (L4, T5)", () =>
