@@ -44,10 +44,12 @@ export const check = (
   const misses: Array<Miss> = []
   for (const tick of missed) {
     const miss = missOf(tick, rules.indexOf(rule), room.id, settings)
-    if (miss === undefined) return violated("bound", `nothing excuses the tick of ${tick.start} from closing ${room.id}`)
+    if (miss === undefined)
+      return violated("bound", `nothing excuses the tick of ${tick.start} from closing ${room.id}`)
     misses.push(miss)
   }
   const latest = due + interval * BigInt(1 + misses.length) + overruns + (closing.asOf - closing.start)
-  if (closing.asOf > latest) return violated("bound", `${room.id}, due at ${due}, closed at ${closing.asOf}, not by ${latest}`)
+  if (closing.asOf > latest)
+    return violated("bound", `${room.id}, due at ${due}, closed at ${closing.asOf}, not by ${latest}`)
   return { misses, overrun: overruns > 0n }
 }

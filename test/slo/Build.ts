@@ -6,7 +6,7 @@ import type { Liveness } from "../../src/services/Liveness.ts"
 import type { ReaperOptions } from "../../src/services/ReaperOptions.ts"
 import type * as MemoryLayers from "../fakes/MemoryLayers.ts"
 
-export type Ports = Layer.Success<typeof MemoryLayers.layer> | ReaperOptions
+type Ports = Layer.Success<typeof MemoryLayers.layer> | ReaperOptions
 
 export interface Build {
   readonly loop: Effect.Effect<unknown, never, Effect.Services<typeof Cycle.run> | Liveness>

@@ -54,6 +54,8 @@ const playOut = Effect.fnUntraced(function* (
   const { interval, grace, provision, stale, batchSize } = plan.settings
   const rounds = Math.ceil((Math.max(grace, provision, stale) + interval) / interval)
   const turns = rounds + Math.ceil(plan.lives.length / batchSize)
+  const startsAt = BigInt(plan.startsAt) * 1000n
+  if ((yield* Messenger.now) < startsAt) yield* setTime(startsAt)
   // Time and not ticks bounds the wait: a broken build may have stopped ticking.
   const patience = plan.faults.reduce((sum, { delay }) => sum + delay + 2 * interval, 0) / interval
   for (let turn = 0; turn < patience && (ticks() <= plan.faults.length || !isIdle()); turn++) {

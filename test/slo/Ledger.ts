@@ -20,7 +20,10 @@ export const check = (story: Story, model: Model): Violated | undefined => {
     const rowsAre =
       times(story.announced, row.id) === announcements &&
       times(story.pushed, row.id) === (rule === undefined ? 0 : 1) &&
-      times(story.closings.map((other) => other.conferenceId), row.id) === (rule === undefined ? 0 : 1)
+      times(
+        story.closings.map((other) => other.conferenceId),
+        row.id
+      ) === (rule === undefined ? 0 : 1)
     if (!rowsAre) return violated("one-event", `${row.id}, ${row.status}`)
     if (rule === undefined) continue
     const fits =

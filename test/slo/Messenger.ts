@@ -43,7 +43,11 @@ const after = ({ name, room }: Command, row: SessionRow | undefined, at: Instant
 
 type Recorder = Pick<Trouble, "record" | "noteCommit">
 
-export const perform = (database: Database, { record, noteCommit }: Recorder, command: Command): Effect.Effect<void> => {
+export const perform = (
+  database: Database,
+  { record, noteCommit }: Recorder,
+  command: Command
+): Effect.Effect<void> => {
   const room = conferenceId(command.room)
   return Effect.acquireUseRelease(
     database.begin,

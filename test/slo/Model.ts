@@ -44,8 +44,8 @@ const onTick = (model: Model, { at }: Of<"Tick">): Verdict => {
 }
 
 const phaseOf = (tick: Tick.Tick, index: number): Tick.PhaseRun => {
-  while (tick.phases.length <= index) tick.phases.push(Tick.newPhase(tick.end))
-  return tick.phases[index] ?? Tick.newPhase(tick.end)
+  while (tick.phases.length <= index) tick.phases.push(Tick.newPhase())
+  return tick.phases[index] ?? Tick.newPhase()
 }
 
 /** What the claim has to take now. */
@@ -71,12 +71,7 @@ const onOperation = (model: Model, tick: Tick.Tick, { operation, phase, at }: Of
   else if (tick.fault.kind === "busy") return violated("busy-is-idle", `${operation} on a tick without the lock`)
   if (operation === "claim" && phaseOf(tick, phase).claimed === undefined) predict(model, tick, phase)
   if (operation === "recordPoison") return violated("nothing-refused", `a room was refused at ${at}`)
-  // The details of failed provisions are read after the commit.
-  const isRead = operation === "claim" || operation === "details"
-  if (isRead && !phaseOf(tick, phase).fixed) phaseOf(tick, phase).readAt = at
-  if (operation !== "apply") return undefined
-  phaseOf(tick, phase).wrote = true
-  const isLate = at > plusMillis(tick.start, model.plan.settings.maxRun)
+  const isLate = operation === "apply" && at > plusMillis(tick.start, model.plan.settings.maxRun)
   return isLate ? violated("max-run", `a write at ${at} in the cycle of ${tick.start}`) : undefined
 }
 
@@ -97,8 +92,7 @@ const onFixed = (model: Model, tick: Tick.Tick, { phase: index, changed, at }: O
   if (rule === undefined || phase.claimed === undefined) {
     return violated("every-phase-has-its-turn", `phase ${index} committed without a claim`)
   }
-  const mayRest = !phase.wrote && Tick.mayWriteNothing(tick, phase, plan.settings)
-  const expected = new Map((mayRest ? [] : phase.claimed).map((row) => [row.id, row]))
+  const expected = new Map(phase.claimed.map((row) => [row.id, row]))
   for (const row of changed) {
     const before = rooms.get(row.id)
     if (before === undefined || !isDue(rule, plan.settings, before, tick.asOf)) {

@@ -21,12 +21,14 @@ const sleepTo = Effect.fnUntraced(function* (moment: number) {
 interface Loop {
   readonly loop: Build["loop"]
   readonly breaks: Clause
+  readonly breaksPlain?: true
 }
 
 export const loops: Readonly<Record<string, Loop>> = {
   "drifts by the time of each cycle": {
     loop: Effect.flatMap(interval, (pause) => Effect.repeat(tick, Schedule.spaced(pause))),
-    breaks: "spacing"
+    breaks: "spacing",
+    breaksPlain: true
   },
   "keeps to its first grid after an overrun": {
     loop: Effect.flatMap(interval, (pause) => Effect.repeat(tick, Schedule.fixed(pause))),

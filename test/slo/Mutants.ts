@@ -17,12 +17,14 @@ import { unavailable } from "../fakes/Faults.ts"
 import { type Build, real } from "./Build.ts"
 import type { Clause } from "./Clause.ts"
 import { loops } from "./MutantLoops.ts"
-import { writesBlindly } from "./MutantRace.ts"
+import { prunesRooms, writesBlindly } from "./MutantRows.ts"
 
 export interface Mutant {
   readonly name: string
   readonly build: Build
   readonly breaks: Clause
+  /** Whether S1 and S2 by the rows alone see it too, with no trouble at all. */
+  readonly breaksPlain?: true
 }
 
 type Repository = ConferenceRepository["Service"]
@@ -65,7 +67,8 @@ const late: ReadonlyArray<Mutant> = [
   {
     name: "closes one tick late",
     build: withCutoff((cutoff, { pollingInterval }) => Instant.minus(cutoff, pollingInterval)),
-    breaks: "on-time"
+    breaks: "on-time",
+    breaksPlain: true
   },
   { name: "compares with < instead of <=", build: withCutoff(microseconds(-1n)), breaks: "on-time" },
   {
@@ -90,37 +93,48 @@ const late: ReadonlyArray<Mutant> = [
           rows.filter(({ session }) => session._tag === "Success" && /[02468ace]$/.test(session.success.tenantId))
         )
     ),
-    breaks: "on-time"
+    breaks: "on-time",
+    breaksPlain: true
   },
   {
     name: "closes one room fewer than the batch has room for",
     build: withClaim((claim) => (scan, limit, tried) => claim(scan, limit - 1, tried)),
     breaks: "on-time"
   },
-  ...(["empty-room", "provision-timeout", "stale-live"] satisfies ReadonlyArray<PhaseName>).map((name): Mutant => ({
-    name: `skips the phase ${name}`,
-    build: withClaim((claim, scan) => (scan.phase.name === name ? never : claim)),
-    breaks: "every-phase-has-its-turn"
-  }))
+  ...(["empty-room", "provision-timeout", "stale-live"] satisfies ReadonlyArray<PhaseName>).map(
+    (name): Mutant => ({
+      name: `skips the phase ${name}`,
+      build: withClaim((claim, scan) => (scan.phase.name === name ? never : claim)),
+      breaks: "every-phase-has-its-turn",
+      breaksPlain: true
+    })
+  )
 ]
 
 const early: ReadonlyArray<Mutant> = [
   {
     name: "has a grace that is a millisecond short",
     build: withOptions(({ emptyRoomGrace }) => ({ emptyRoomGrace: short(emptyRoomGrace) })),
-    breaks: "no-live-room"
+    breaks: "no-live-room",
+    breaksPlain: true
   },
   {
     name: "has a provision timeout that is a millisecond short",
     build: withOptions(({ provisionTimeout }) => ({ provisionTimeout: short(provisionTimeout) })),
-    breaks: "no-live-room"
+    breaks: "no-live-room",
+    breaksPlain: true
   },
   {
     name: "has a stale timeout that is a millisecond short",
     build: withOptions(({ staleLiveTimeout }) => ({ staleLiveTimeout: short(staleLiveTimeout) })),
+    breaks: "no-live-room",
+    breaksPlain: true
+  },
+  {
+    name: "claims without locks and writes without looking again",
+    build: withPorts(writesBlindly),
     breaks: "no-live-room"
   },
-  { name: "claims without locks and writes without looking again", build: withPorts(writesBlindly), breaks: "no-live-room" },
   { name: "claims rooms a microsecond too young", build: withCutoff(microseconds(1n)), breaks: "nothing-refused" },
   {
     name: "takes the newest first",
@@ -141,7 +155,8 @@ const lockAndTime: ReadonlyArray<Mutant> = [
   {
     name: "never gets the lock",
     build: withPorts(Layer.succeed(RunLock, { tryAcquire: Effect.succeedNone })),
-    breaks: "every-phase-has-its-turn"
+    breaks: "every-phase-has-its-turn",
+    breaksPlain: true
   },
   {
     name: "works although the lock is busy",
@@ -171,7 +186,20 @@ const lockAndTime: ReadonlyArray<Mutant> = [
   }
 ]
 
-const silentBuilds: ReadonlyArray<Mutant> = [
+const wrongRows: ReadonlyArray<Mutant> = [
+  {
+    name: "writes another moment than AsOf",
+    build: withRepository(({ apply }) => ({
+      apply: (scan, events) => apply({ ...scan, asOf: Instant.plus(scan.asOf, Duration.millis(1)) }, events)
+    })),
+    breaks: "written-as-of"
+  },
+  {
+    name: "shows no backlog, whatever there is",
+    build: withRepository(() => ({ backlog: () => Effect.succeed({ overdue: 0, poison: 0 }) })),
+    breaks: "backlog"
+  },
+  { name: "removes closed rooms with old evidence", build: withPorts(prunesRooms), breaks: "untouched" },
   {
     name: "closes without the integration event",
     build: withPorts(Layer.succeed(IntegrationOutbox, { append: () => Effect.void })),
@@ -194,10 +222,10 @@ const silentBuilds: ReadonlyArray<Mutant> = [
   }
 ]
 
-const ticking: ReadonlyArray<Mutant> = Object.entries(loops).map(([name, { loop, breaks }]) => ({
+const ticking: ReadonlyArray<Mutant> = Object.entries(loops).map(([name, { loop, ...rest }]) => ({
   name,
   build: { ...real, loop },
-  breaks
+  ...rest
 }))
 
-export const mutants: ReadonlyArray<Mutant> = [...late, ...early, ...lockAndTime, ...silentBuilds, ...ticking]
+export const mutants: ReadonlyArray<Mutant> = [...late, ...early, ...lockAndTime, ...wrongRows, ...ticking]

@@ -30,7 +30,7 @@ export interface Step {
 }
 
 /** A crash is a life whose steps end while somebody is in the room. */
-export interface Life {
+interface Life {
   readonly provision: Wait
   readonly admission: { readonly never: boolean; readonly wait: Wait }
   readonly steps: ReadonlyArray<Step>
@@ -124,13 +124,13 @@ const fault: Arbitrary.Arbitrary<Fault> = Arbitrary.all({
 export const plans: Arbitrary.Arbitrary<Plan> = Arbitrary.all({
   settings,
   startsAt: int(0, 120_000),
-  lives: Arbitrary.array(life, { minLength: 12, maxLength: 60 }),
+  lives: Arbitrary.array(life, { minLength: 20, maxLength: 60 }),
   faults: Arbitrary.array(fault, { maxLength: 25 })
 })
 
 /** No more rooms fall due than a batch holds, no row is locked, every cycle is shorter than interval and MaxRunDuration. */
 export const calm = (plan: Plan): Plan => {
-  const limit = Math.min(plan.settings.interval, plan.settings.maxRun * 0.8)
+  const limit = Math.min(plan.settings.interval, plan.settings.maxRun)
   return {
     ...plan,
     settings: { ...plan.settings, batchSize: 1000 },

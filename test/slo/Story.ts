@@ -18,7 +18,12 @@ export type Entry =
   /** The program gave up waiting for the operation. */
   | { readonly _tag: "CutOff"; readonly operation: Operation; readonly phase: number; readonly at: Instant }
   /** A batch is committed: the rows that it changed. */
-  | { readonly _tag: "Fixed"; readonly phase: number; readonly at: Instant; readonly changed: ReadonlyArray<SessionRow> }
+  | {
+      readonly _tag: "Fixed"
+      readonly phase: number
+      readonly at: Instant
+      readonly changed: ReadonlyArray<SessionRow>
+    }
   /** What `active_backlog` shows after the cycle. */
   | { readonly _tag: "Gauge"; readonly at: Instant; readonly shown: number }
   /** The messenger's transaction has the row lock. */

@@ -15,9 +15,6 @@ export interface PhaseRun {
   leftByFull: ReadonlySet<string>
   /** Under the messenger's locks at the claim. */
   locked: ReadonlySet<string>
-  /** When the last row was read before the write. */
-  readAt: Instant
-  wrote: boolean
   fixed: boolean
 }
 
@@ -46,12 +43,10 @@ export const begin = (start: Instant, fault: Fault | undefined): Tick => ({
   isWaiting: false
 })
 
-export const newPhase = (readAt: Instant): PhaseRun => ({
+export const newPhase = (): PhaseRun => ({
   claimed: undefined,
   leftByFull: new Set(),
   locked: new Set(),
-  readAt,
-  wrote: false,
   fixed: false
 })
 
@@ -60,7 +55,8 @@ export const violated = (clause: Clause, detail: string): Violated => new Violat
 /** L1, to the microsecond. */
 export const nextStart = (tick: Tick, settings: Settings): Instant => {
   const planned = plusMillis(tick.start, settings.interval)
-  return planned > tick.end ? planned : tick.end
+  if (tick.end > planned) return tick.end
+  return planned
 }
 
 const ranOut = (tick: Tick, settings: Settings): boolean => tick.end >= plusMillis(tick.start, settings.maxRun)
@@ -86,26 +82,15 @@ export const checkTurns = (tick: Tick, settings: Settings): Violated | undefined
   return undefined
 }
 
-/** Past four fifths of MaxRunDuration a batch writes nothing any more, so that it can still commit in time (L4). */
-export const mayWriteNothing = (tick: Tick, phase: PhaseRun, settings: Settings): boolean =>
-  phase.readAt > plusMillis(tick.start, settings.maxRun * 0.8)
-
 /** Why this tick, over by now, did not close the room in this phase; undefined when nothing excuses it. */
 export const missOf = (tick: Tick, index: number, room: string, settings: Settings): Miss | undefined => {
   const phase = tick.phases[index]
   if (phase?.fixed !== true) return excuse(tick, index, settings)
   if (phase.locked.has(room)) return "locked"
-  if (phase.leftByFull.has(room)) return "full"
-  return !phase.wrote && phase.claimed?.some((row) => row.id === room) ? "overrun" : undefined
+  return phase.leftByFull.has(room) ? "full" : undefined
 }
 
 /** S3: a tick that closed all that was due. */
 export const isClean = (tick: Tick): boolean =>
   tick.phases.length === rules.length &&
-  tick.phases.every(
-    (phase) =>
-      phase.fixed &&
-      phase.leftByFull.size === 0 &&
-      phase.locked.size === 0 &&
-      (phase.wrote || phase.claimed?.length === 0)
-  )
+  tick.phases.every((phase) => phase.fixed && phase.leftByFull.size === 0 && phase.locked.size === 0)

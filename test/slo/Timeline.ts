@@ -12,7 +12,14 @@ export interface Command {
 const nudges = { on: 0n, "just before": -1n, "just after": 1n } as const
 
 /** The window that the command opens: the one whose end the grid is to meet. */
-const opened = { provision: "provision", admit: "grace", leave: "grace", end: "grace", join: "stale", heartbeat: "stale" } as const
+const opened = {
+  provision: "provision",
+  admit: "grace",
+  leave: "grace",
+  end: "grace",
+  join: "stale",
+  heartbeat: "stale"
+} as const
 
 const micros = (millis: number): bigint => BigInt(millis) * 1000n
 

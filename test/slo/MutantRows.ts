@@ -1,13 +1,16 @@
-/** A repository that reads without row locks and writes what it has read, whatever has happened since (against R9). */
+/** Ports that treat the rows wrongly. */
 import { Effect, Layer, Result } from "effect"
 import type { ConferenceSession } from "../../src/domain/ConferenceSession.ts"
 import { ConferenceRepository } from "../../src/services/ConferenceRepository.ts"
-import { statement } from "../fakes/MemoryTransaction.ts"
+import { ReaperJournal } from "../../src/services/ReaperJournal.ts"
+import { MemoryDatabase } from "../fakes/MemoryDatabase.ts"
+import { autocommitted, statement } from "../fakes/MemoryTransaction.ts"
 import type { SessionRow } from "../support/Sessions.ts"
 import { inOrder, type Rule, rules } from "./Rules.ts"
 
 const ruleOf = (name: string): Rule | undefined => rules.find((rule) => rule.name === name)
 
+/** Reads without row locks and writes what it has read, whatever has happened since (against R9). */
 export const writesBlindly = Layer.effect(
   ConferenceRepository,
   Effect.map(ConferenceRepository, (repository) =>
@@ -51,4 +54,21 @@ export const writesBlindly = Layer.effect(
         )
     })
   )
+)
+
+/** Takes the rooms for its own to tidy away (against INV-CONF-4). */
+export const prunesRooms = Layer.effect(
+  ReaperJournal,
+  Effect.gen(function* () {
+    const database = yield* MemoryDatabase
+    const journal = yield* ReaperJournal
+    const removeClosed = autocommitted(database, "prune", (tx) =>
+      Effect.gen(function* () {
+        for (const [id, row] of tx.rows("sessions")) {
+          if (row.endedAt !== null) yield* tx.put("sessions", id, undefined)
+        }
+      })
+    )
+    return ReaperJournal.of({ ...journal, prune: () => removeClosed })
+  })
 )
