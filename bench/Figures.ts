@@ -16,7 +16,7 @@ export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const sorted = ({ samples }: Figures) => samples.toSorted((a, b) => a - b)
 
-export const median = (figures: Figures): number => {
+const median = (figures: Figures): number => {
   const ordered = sorted(figures)
   return ordered[ordered.length >> 1] ?? Number.NaN
 }

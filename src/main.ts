@@ -1,25 +1,17 @@
-/** Entry point: the command line as the process's main fiber, and its exit codes. */
-import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit } from "effect"
-import { main } from "./program/commands/Cli.ts"
+/** Entry point: what has to be in place before the program is loaded, which takes a moment. */
 
 // A reader that goes away (`| head`, a closed terminal) must not end the worker.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
 const args = process.argv.slice(2)
+// L5: a stop by SIGTERM or SIGINT is how a worker ends well; any other command was cut short.
+const stopped = args[0] === "run" ? 0 : 130
 
-const exitCode = (exit: Exit.Exit<number, unknown>): number => {
-  if (Exit.isSuccess(exit)) return exit.value
-  // L5: a stop by SIGTERM or SIGINT is how a worker ends well; any other command was cut short.
-  return Cause.hasInterruptsOnly(exit.cause) ? (args[0] === "run" ? 0 : 130) : 1
-}
+// As PID 1 a process does not even hear a signal that nobody listens to.
+const stopLoading = () => process.exit(stopped)
+const signals = ["SIGTERM", "SIGINT"] as const
+for (const signal of signals) process.on(signal, stopLoading)
 
-// What nobody has foreseen, with its whole cause. The runtime's own report would go to standard output.
-const report = (cause: Cause.Cause<unknown>) =>
-  Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`conference-room-reaper: ${Cause.pretty(cause)}`)
-
-NodeRuntime.runMain(Effect.tapCause(main(args), report), {
-  disableErrorReporting: true,
-  // All work has ended here; a socket that an exporter left behind must not keep the process alive.
-  teardown: (exit) => process.exit(exitCode(exit as Exit.Exit<number, unknown>))
-})
+const { runProgram } = await import("./program/commands/RunProgram.ts")
+runProgram(args, stopped)
+for (const signal of signals) process.off(signal, stopLoading)

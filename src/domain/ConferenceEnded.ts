@@ -18,7 +18,7 @@ import type { ConferenceEnded } from "./DomainEvent.ts"
 import { type Instant, InstantFromIso } from "./Instant.ts"
 
 export const topic = "pin.messenger.conference-ended.v1"
-export const eventType = topic
+const eventType = topic
 
 // Namespace of our message ids: fixed for ever, since the id of a conference's event must come out the same after any
 // restart, on any instance (W6).
@@ -29,7 +29,7 @@ export const messageId = (conferenceId: ConferenceId): string =>
   uuidv5(`${eventType}:${conferenceId}`, messageIdNamespace)
 
 /** The payload (W3). `RecordingId` and `LeftAt` are absent when there is none. */
-export const Payload = Schema.Struct({
+const Payload = Schema.Struct({
   ConferenceId,
   ChatId,
   DealId,

@@ -29,8 +29,7 @@ export type JobRunId = typeof JobRunId.Type
 export const MediaType = Schema.Literals(["Audio", "Video"])
 export type MediaType = typeof MediaType.Type
 
-export const SessionStatus = Schema.Literals(["Provisioning", "Active", "Ended", "Failed"])
-export type SessionStatus = typeof SessionStatus.Type
+const SessionStatus = Schema.Literals(["Provisioning", "Active", "Ended", "Failed"])
 
 /** `dealId` and `startedAt` may be missing in a row; the guard of the transition refuses such a room, not the decoder. */
 export const ConferenceSession = Schema.Struct({

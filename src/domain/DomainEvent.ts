@@ -48,7 +48,7 @@ export interface ConferenceEnded {
 }
 
 /** `Provisioning` -> `Failed` (R2): there was no meeting, so there is no integration event (W2). */
-export interface ConferenceProvisionFailed {
+interface ConferenceProvisionFailed {
   readonly _tag: "ConferenceProvisionFailed"
   readonly conferenceId: ConferenceId
   readonly chatId: ChatId

@@ -67,7 +67,7 @@ const infrastructureClasses = new Set([
 ])
 
 /** For statements that write a batch's rows. */
-export const writeError =
+const writeError =
   (operation: string) =>
   (error: SqlError): RowRefused | StoreUnavailable => {
     const code = sqlState(error)

@@ -8,11 +8,13 @@ import { isSqlError } from "effect/sql/SqlError"
 import { ReaperOptions } from "../services/ReaperOptions.ts"
 import { Transaction } from "../services/Transaction.ts"
 import { lostConnectionAsFailure, orRefused, orUnavailable, storeUnavailable } from "./PgError.ts"
+import { makePgWithTransaction } from "./PgWithTransaction.ts"
 
 export const layer = Layer.effect(
   Transaction,
   Effect.gen(function* () {
     const sql = yield* SqlClient
+    const withTransaction = makePgWithTransaction(sql)
     const options = yield* ReaperOptions
     const millis = (duration: Duration.Duration) => String(Math.max(1, Math.round(Duration.toMillis(duration))))
     const idleLimit = millis(options.lockTtl)
@@ -20,7 +22,9 @@ export const layer = Layer.effect(
     // Short enough for all three phases to have their turn in a cycle while somebody holds a table lock.
     const lockLimit = millis(Duration.times(options.maxRunDuration, 1 / 6))
 
+    // A generic plan for a set of rows of unknown size joins them by nested loop: seconds for a large batch.
     const setLimits = sql`select
+      set_config('plan_cache_mode', 'force_custom_plan', true),
       set_config('idle_in_transaction_session_timeout', ${idleLimit}, true),
       set_config('statement_timeout', ${statementLimit}, true),
       set_config('lock_timeout', ${lockLimit}, true)`.pipe(orUnavailable("begin"))
@@ -33,21 +37,19 @@ export const layer = Layer.effect(
 
     return Transaction.of({
       run: (body, onCommitted) =>
-        sql
-          .withTransaction(
-            setLimits.pipe(
-              Effect.andThen(body),
-              Effect.tap((result) => sql.afterCommit(onCommitted(result)))
-            )
+        withTransaction(
+          setLimits.pipe(
+            Effect.andThen(body),
+            Effect.tap((result) => sql.afterCommit(onCommitted(result)))
           )
-          .pipe(
-            Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("commit")(error))),
-            lostConnectionAsFailure("transaction")
-          ),
+        ).pipe(
+          Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("commit")(error))),
+          lostConnectionAsFailure("transaction")
+        ),
       attempt: (body) =>
-        sql
-          .withTransaction(Effect.tap(body, () => checkDeferred))
-          .pipe(Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("savepoint")(error))))
+        withTransaction(Effect.tap(body, () => checkDeferred)).pipe(
+          Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("savepoint")(error)))
+        )
     })
   })
 )

@@ -77,7 +77,7 @@ const route = <E, R>(path: `/${string}`, handler: Effect.Effect<HttpServerRespon
   )
 
 /** The routes alone, for a server of one's own. */
-export const routes = Layer.mergeAll(
+const routes = Layer.mergeAll(
   route("/health/live", live),
   route("/health/ready", ready),
   route("/metrics", metrics)

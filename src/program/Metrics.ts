@@ -13,7 +13,7 @@ const counter = (suffix: string, description: string) =>
   Metric.counter(name(suffix), { description, incremental: true })
 
 export const runs = counter("run_total", "Cycles that got the run lock, failed ones included")
-export const items = counter("items_total", "Sessions closed, by outcome")
+const items = counter("items_total", "Sessions closed, by outcome")
 export const skipLocked = counter("skip_locked_total", "Due sessions left alone because others had them locked")
 export const errors = counter("errors_total", "Poison items, failed phases, refused cycles and defects")
 export const lockBusy = counter("lock_busy_total", "Ticks skipped because another instance held the run lock")

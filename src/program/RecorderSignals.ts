@@ -12,7 +12,7 @@ const workerCount = 4
 const shutdownChance = "3 seconds"
 const retries = { schedule: Schedule.exponential("200 millis").pipe(Schedule.jittered), times: 2 }
 
-export const signalResults = ["stopped", "not_configured", "disabled", "failed", "dropped"] as const
+const signalResults = ["stopped", "not_configured", "disabled", "failed", "dropped"] as const
 export type SignalResult = (typeof signalResults)[number]
 
 export const recorderSignalsTotal = Metric.counter("messenger_conf_reaper_recorder_signals_total", {

@@ -22,7 +22,7 @@ export interface Host {
 }
 
 /** Where signed requests are posted. */
-export interface SignedEndpoint {
+interface SignedEndpoint {
   readonly url: string
   readonly secret: Redacted.Redacted<string>
 }

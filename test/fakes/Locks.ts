@@ -1,7 +1,7 @@
 /** Row locks by name: one owner each, kept until the owner releases all it has. Deadlocks are not looked for. */
 import { Deferred, Effect, Latch } from "effect"
 
-export interface Owner {
+interface Owner {
   readonly names: Set<string>
   readonly released: Deferred.Deferred<void>
 }

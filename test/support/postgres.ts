@@ -3,19 +3,27 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { inject } from "vitest"
+import { clientConfig, type DatabaseConfig } from "../../src/layers/Database.ts"
 import { migrate } from "../../src/layers/Migrations.ts"
 
-export interface TestDatabase {
+interface TestDatabase {
   readonly url: Redacted.Redacted
   readonly name: string
+  /** How the code under test connects: straight, or through the pooler where there is one. */
+  readonly worker: DatabaseConfig
 }
 
 export const clientLayer = (url: Redacted.Redacted) => PgClient.layer({ url, maxConnections: 10 })
 
-const urlOf = (name: string): Redacted.Redacted => {
-  const url = new URL(inject("pgUrl"))
+const urlOf = (name: string, server = inject("pgUrl")): Redacted.Redacted => {
+  const url = new URL(server)
   url.pathname = name
   return Redacted.make(url.href)
+}
+
+const workerOf = (name: string): DatabaseConfig => {
+  const pooler = inject("pgPoolerUrl")
+  return { url: urlOf(name, pooler), poolSize: 6, preparedStatements: pooler === undefined }
 }
 
 const administer = <A, E>(work: Effect.Effect<A, E, SqlClient>) =>
@@ -28,7 +36,7 @@ export const freshDatabase = Effect.acquireRelease(
       const sql = yield* SqlClient
       const name = `test_${crypto.randomUUID().replaceAll("-", "")}`
       yield* sql`create database ${sql(name)}`
-      return { name, url: urlOf(name) } satisfies TestDatabase
+      return { name, url: urlOf(name), worker: workerOf(name) } satisfies TestDatabase
     })
   ),
   ({ name }) =>
@@ -41,6 +49,6 @@ export const freshDatabase = Effect.acquireRelease(
 )
 
 /** The same with the project's tables. */
-export const migratedDatabase = Effect.tap(freshDatabase, ({ url }) =>
-  Effect.orDie(Effect.provide(migrate, clientLayer(url)))
+export const migratedDatabase = Effect.tap(freshDatabase, ({ worker }) =>
+  Effect.orDie(Effect.provide(migrate, PgClient.layer(clientConfig(worker, "migrate"))))
 )
