@@ -213,4 +213,16 @@ describe("what is said", () => {
       expect(failing.stdout + failing.stderr).not.toContain("secret-0")
     })
   )
+
+  it.live("puts a fault that nobody has foreseen on standard error with its cause (interface: Commands)", () =>
+    Effect.gen(function* () {
+      const broken = `import os from "node:os"; import { syncBuiltinESMExports } from "node:module"
+        os.hostname = () => { throw new Error("no host name") }; syncBuiltinESMExports()`
+      const { code, stdout, stderr } = yield* execute(["once", "--json"], {
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(broken)}`
+      })
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
+      expect(stderr).toMatch(/^conference-room-reaper: .*no host name\n\s+at /)
+    })
+  )
 })

@@ -15,7 +15,7 @@ export interface LogLine {
   readonly [field: string]: unknown
 }
 
-export interface Ended {
+interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
@@ -26,11 +26,14 @@ type Environment = Readonly<Record<string, string>>
 type Matches = string | ((line: LogLine) => boolean)
 
 const patience = "30 seconds"
-const mainProgram = join(import.meta.dirname, "..", "..", "src", "main.ts")
+const project = join(import.meta.dirname, "..", "..")
+const mainProgram = join(project, "src", "main.ts")
 
 // Nothing of the caller's environment, whose variables could be the program's own.
 const base: Environment = {
   PATH: process.env.PATH ?? "",
+  // Loading is most of what a short process does.
+  NODE_COMPILE_CACHE: join(project, "node_modules", ".cache", "e2e"),
   HTTP_HOST: "127.0.0.1",
   HTTP_PORT: "0",
   REAPER_POLLING_INTERVAL: "1h"
@@ -97,6 +100,7 @@ const handle = (launched: Launched) => {
   const { child, lines, said } = launched
   const waitForLog = (matches: Matches, from = 0) =>
     awaitChange(launched, String(matches), () => lines.slice(from).find(isMatch(matches)))
+  const count = (matches: Matches) => lines.filter(isMatch(matches)).length
   const ended = awaitChange(launched, "its end", launched.ended)
   const address = Effect.map(waitForLog("Listening on "), ({ message }) => message.slice("Listening on ".length))
   const get = (path: string) =>
@@ -110,7 +114,10 @@ const handle = (launched: Launched) => {
     pid: child.pid ?? 0,
     /** The first line that matches, among those said already too; with `from`, among those after the first `from`. */
     waitForLog,
-    count: (matches: Matches) => lines.filter(isMatch(matches)).length,
+    count,
+    /** The log comes through a pipe: what is done may not be said yet. */
+    waitForCount: (matches: Matches, atLeast: number) =>
+      awaitChange(launched, `${atLeast} lines like ${matches}`, () => count(matches) >= atLeast || undefined),
     said: () => lines.length,
     output: () => said.stdout + said.stderr,
     kill: (signal: NodeJS.Signals) => Effect.sync(() => child.kill(signal)),

@@ -26,7 +26,8 @@ export const closedDoor = Effect.fnUntraced(function* (databaseUrl: string) {
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1")
     for (const socket of [client, upstream]) sockets.add(socket.on("error", () => {}))
-    client.pipe(upstream).pipe(client)
+    client.pipe(upstream)
+    upstream.pipe(client)
   })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {

@@ -88,7 +88,7 @@ const connections = (sql: SqlClient) => {
   }
 }
 
-const make = (sql: SqlClient) => {
+const make = (sql: SqlClient, observer: SqlClient) => {
   const insert = (rows: ReadonlyArray<SessionRow>) =>
     sql`insert into messenger.conference_sessions
       select * from jsonb_populate_recordset(null::messenger.conference_sessions, ${JSON.stringify(rows.map(toColumns))}::jsonb)`.pipe(
@@ -122,7 +122,7 @@ const make = (sql: SqlClient) => {
     installGate: Effect.forEach(gate, run(sql), { discard: true }),
     closeGate: (row: Pick<SessionRow, "id">) => run(sql)(`insert into public.test_gate values ('${row.id}')`),
     openGate: run(sql)("delete from public.test_gate"),
-    ...connections(sql)
+    ...connections(observer)
   }
 }
 
@@ -131,8 +131,13 @@ export const open = (rooms: number): Standing => ({ status: "Active", events: 0,
 
 /** Rooms on the database of a url. */
 export const on = Effect.fnUntraced(function* (url: Redacted.Redacted) {
-  const context = yield* Layer.build(PgClient.layer({ url, applicationName: "end-to-end test", maxConnections: 4 }))
-  return { ...make(Context.get(context, SqlClient)), env: { DATABASE_URL: Redacted.value(url) } }
+  const connect = Layer.build(
+    Layer.fresh(PgClient.layer({ url, applicationName: "end-to-end test", maxConnections: 4 }))
+  ).pipe(Effect.map((context) => Context.get(context, SqlClient)))
+  const sql = yield* connect
+  // Within a transaction the server shows its activity as it was at the first look, so whoever looks has another client.
+  const observer = yield* connect
+  return { ...make(sql, observer), env: { DATABASE_URL: Redacted.value(url) } }
 }, Effect.orDie)
 
 export type Rooms = Effect.Success<ReturnType<typeof on>>

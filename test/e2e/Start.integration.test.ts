@@ -1,7 +1,7 @@
 /** How a worker starts: with the database away, with an address or account that never will do, without its port. */
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
-import { execute, start } from "./Process.ts"
+import { execute, type LogLine, start } from "./Process.ts"
 import * as Proxy from "./Proxy.ts"
 import * as Rooms from "./Rooms.ts"
 
@@ -17,25 +17,40 @@ const plainLines = (stderr: string) =>
 const away = "the database is away, waiting for it"
 
 describe("run with the database away", () => {
-  it.live("is alive and not ready, waits with back-off, and works when the database comes (T6)", () =>
-    Effect.gen(function* () {
-      const rooms = yield* Rooms.fresh
-      yield* rooms.insertDue(2)
-      const door = yield* Proxy.closedDoor(rooms.env.DATABASE_URL)
-      const worker = yield* start(["run"], { DATABASE_URL: door.url })
-      const first = yield* worker.waitForLog(away)
-      expect(first.level).toBe("WARN")
-      const second = yield* worker.waitForLog(away, worker.said())
-      const third = yield* worker.waitForLog(away, worker.said())
-      const [a, b, c] = [first, second, third].map(({ timestamp }) => Date.parse(String(timestamp)))
-      expect(Number(c) - Number(b)).toBeGreaterThan(Number(b) - Number(a))
-      expect((yield* worker.get("/health/live")).status).toBe(200)
-      expect((yield* worker.get("/health/ready")).status).toBe(503)
-      yield* door.open
-      yield* worker.waitForLog("cycle completed")
-      expect((yield* worker.get("/health/ready")).status).toBe(200)
-      expect(yield* rooms.standing).toEqual([Rooms.ended(2)])
-    })
+  it.live(
+    "is alive and not ready, shows metrics at 0, waits with back-off, and works when the database comes (T6, M)",
+    () =>
+      Effect.gen(function* () {
+        const rooms = yield* Rooms.fresh
+        yield* rooms.insertDue(2)
+        const door = yield* Proxy.closedDoor(rooms.env.DATABASE_URL)
+        const worker = yield* start(["run"], { DATABASE_URL: door.url })
+        const first = yield* worker.waitForLog(away)
+        expect(first.level).toBe("WARN")
+        const [second, third, fourth] = yield* Effect.forEach([1, 2, 3], () => worker.waitForLog(away, worker.said()))
+        const between = (a: LogLine | undefined, b: LogLine | undefined) =>
+          Date.parse(String(b?.timestamp)) - Date.parse(String(a?.timestamp))
+        expect(between(third, fourth)).toBeGreaterThan(between(first, second))
+        expect((yield* worker.get("/health/live")).status).toBe(200)
+        expect((yield* worker.get("/health/ready")).status).toBe(503)
+        const names = [
+          "run_total",
+          "skip_locked_total",
+          "errors_total",
+          "active_backlog",
+          "cycle_duration_seconds_count"
+        ]
+        const items = ["empty_timeout", "provision_failed", "stale_timeout"].map(
+          (each) => `items_total{outcome="${each}"}`
+        )
+        for (const name of [...names, ...items]) {
+          expect([name, yield* worker.metric(`messenger_conf_reaper_${name}`)]).toEqual([name, 0])
+        }
+        yield* door.open
+        yield* worker.waitForLog("cycle completed")
+        expect((yield* worker.get("/health/ready")).status).toBe(200)
+        expect(yield* rooms.standing).toEqual([Rooms.ended(2)])
+      })
   )
 
   it.live("waits again when the connection breaks in the middle of the migration (T6)", () =>
@@ -58,6 +73,20 @@ describe("run with the database away", () => {
   )
 })
 
+describe("other commands with the database away", () => {
+  it.live("end with 1, and once says failed all the same (interface: Commands)", () =>
+    Effect.gen(function* () {
+      const rooms = yield* Rooms.fresh
+      const { url } = yield* Proxy.closedDoor(rooms.env.DATABASE_URL)
+      const run = (...args: ReadonlyArray<string>) => execute(args, { DATABASE_URL: url })
+      const [once, migrate] = yield* Effect.all([run("once", "--json"), run("migrate")], { concurrency: 2 })
+      expect({ code: once.code, outcome: JSON.parse(once.stdout).outcome }).toEqual({ code: 1, outcome: "failed" })
+      expect({ code: migrate.code, stdout: migrate.stdout }).toEqual({ code: 1, stdout: "" })
+      expect(plainLines(migrate.stderr)).toEqual([expect.stringContaining("conference-room-reaper: migrate: ")])
+    })
+  )
+})
+
 describe("run with what waiting does not mend", () => {
   it.live.each([
     { what: "wrong credentials", change: { password: "pass-5e55" }, said: "password authentication failed" },
@@ -65,7 +94,8 @@ describe("run with what waiting does not mend", () => {
   ])("ends with 1 and one clear line on $what (interface: Commands)", ({ change, said }) =>
     Effect.gen(function* () {
       const rooms = yield* Rooms.fresh
-      const url = Object.assign(new URL(rooms.env.DATABASE_URL), change)
+      const url = new URL(rooms.env.DATABASE_URL)
+      Object.assign(url, change)
       const { code, stdout, stderr } = yield* execute(["run"], { DATABASE_URL: url.href })
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
       const lines = plainLines(stderr)

@@ -6,7 +6,7 @@ import { audit, type Options } from "../../src/simulator/Audit.ts"
 import { messenger, roomOf, secondsIn } from "./messenger.ts"
 import { cycle } from "./rightWorker.ts"
 
-export const windows: Windows = {
+const windows: Windows = {
   emptyRoomGrace: Duration.seconds(90),
   provisionTimeout: Duration.minutes(2),
   staleLiveTimeout: Duration.hours(4)
