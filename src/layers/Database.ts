@@ -4,6 +4,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Store } from "../services/Store.ts"
 import { StoreUnavailable } from "../services/StoreError.ts"
+import { boundedWithTransaction } from "./PgBoundedTransaction.ts"
 import { orUnavailable } from "./PgError.ts"
 
 export interface DatabaseConfig {
@@ -48,9 +49,11 @@ const store = Layer.effect(
   })
 )
 
+const pool = (config: DatabaseConfig) =>
+  PgClient.make({ ...clientConfig(config, "conference-room-reaper"), maxConnections: config.poolSize }).pipe(
+    Effect.map((sql) => Object.assign(sql, { withTransaction: boundedWithTransaction(sql) }))
+  )
+
 /** The pool. Lazy: it builds with the server away; `Store.ping` tells whether it is there. */
 export const layer = (config: DatabaseConfig) =>
-  Layer.provideMerge(
-    store,
-    PgClient.layer({ ...clientConfig(config, "conference-room-reaper"), maxConnections: config.poolSize })
-  ).pipe(Layer.orDie)
+  Layer.provideMerge(store, PgClient.layerFrom(pool(config))).pipe(Layer.orDie)

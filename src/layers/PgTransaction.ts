@@ -8,13 +8,11 @@ import { isSqlError } from "effect/sql/SqlError"
 import { ReaperOptions } from "../services/ReaperOptions.ts"
 import { Transaction } from "../services/Transaction.ts"
 import { lostConnectionAsFailure, orRefused, orUnavailable, storeUnavailable } from "./PgError.ts"
-import { makePgWithTransaction } from "./PgWithTransaction.ts"
 
 export const layer = Layer.effect(
   Transaction,
   Effect.gen(function* () {
     const sql = yield* SqlClient
-    const withTransaction = makePgWithTransaction(sql)
     const options = yield* ReaperOptions
     const millis = (duration: Duration.Duration) => String(Math.max(1, Math.round(Duration.toMillis(duration))))
     const idleLimit = millis(options.lockTtl)
@@ -37,19 +35,21 @@ export const layer = Layer.effect(
 
     return Transaction.of({
       run: (body, onCommitted) =>
-        withTransaction(
-          setLimits.pipe(
-            Effect.andThen(body),
-            Effect.tap((result) => sql.afterCommit(onCommitted(result)))
+        sql
+          .withTransaction(
+            setLimits.pipe(
+              Effect.andThen(body),
+              Effect.tap((result) => sql.afterCommit(onCommitted(result)))
+            )
           )
-        ).pipe(
-          Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("commit")(error))),
-          lostConnectionAsFailure("transaction")
-        ),
+          .pipe(
+            Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("commit")(error))),
+            lostConnectionAsFailure("transaction")
+          ),
       attempt: (body) =>
-        withTransaction(Effect.tap(body, () => checkDeferred)).pipe(
-          Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("savepoint")(error)))
-        )
+        sql
+          .withTransaction(Effect.tap(body, () => checkDeferred))
+          .pipe(Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("savepoint")(error))))
     })
   })
 )

@@ -77,11 +77,7 @@ const route = <E, R>(path: `/${string}`, handler: Effect.Effect<HttpServerRespon
   )
 
 /** The routes alone, for a server of one's own. */
-const routes = Layer.mergeAll(
-  route("/health/live", live),
-  route("/health/ready", ready),
-  route("/metrics", metrics)
-)
+const routes = Layer.mergeAll(route("/health/live", live), route("/health/ready", ready), route("/metrics", metrics))
 
 const server = (address: Address): Layer.Layer<HttpServer.HttpServer, HttpServerUnavailable> =>
   Layer.effect(

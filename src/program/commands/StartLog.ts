@@ -23,10 +23,11 @@ export const logStart = Effect.fnUntraced(function* (settings: Settings.Settings
     Effect.annotateLogs({ instance: settings.reaper.instance, node: process.version })
   )
   yield* Effect.logInfo(`database: ${database}`)
-  // With port 0 the server's own line, "Listening on …", tells which port it got.
   const { host, port } = settings.http
   const origin = `http://${host === "0.0.0.0" || host === "::" ? "localhost" : host}:${port}`
-  yield* Effect.logInfo(`health: ${origin}/health/live and ${origin}/health/ready, metrics: ${origin}/metrics`)
+  // With port 0 only the server's own line, "Listening on …", knows the port.
+  if (port !== 0)
+    yield* Effect.logInfo(`health: ${origin}/health/live and ${origin}/health/ready, metrics: ${origin}/metrics`)
   const options = Settings.describe(settings).filter(([name]) => /^(REAPER_|CONFERENCE_)/.test(name))
   yield* Effect.logInfo("options in force").pipe(
     Effect.annotateLogs(Object.fromEntries(options.map(([name, value]) => [name, value])))

@@ -39,7 +39,7 @@ const control = (connection: Connection, statement: string): Effect.Effect<unkno
 const rolledBack = (answer: unknown): boolean =>
   typeof answer === "object" && answer !== null && "command" in answer && answer.command === "ROLLBACK"
 
-export const makePgWithTransaction = (sql: SqlClient): SqlClient["withTransaction"] =>
+export const boundedWithTransaction = (sql: SqlClient): SqlClient["withTransaction"] =>
   makeWithTransaction({
     transactionService: sql.transactionService,
     spanAttributes: [["db.system.name", "postgresql"]],
