@@ -43,7 +43,7 @@ export const layer = Layer.effect(
             )
           )
           .pipe(
-            Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("commit")(error))),
+            Effect.catchIf(isSqlError, (error) => Effect.fail(storeUnavailable("transaction")(error))),
             lostConnectionAsFailure("transaction")
           ),
       attempt: (body) =>

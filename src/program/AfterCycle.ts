@@ -2,12 +2,13 @@
  * What follows a cycle: gauges, history, pruning and the closing log line. All of it is best effort and bounded in time:
  * none of it can fail a cycle or hold up the next tick.
  */
-import { Effect, Metric } from "effect"
+import { Effect, Exit, Metric } from "effect"
 import type { CycleSummary } from "../domain/CycleSummary.ts"
 import * as Instant from "../domain/Instant.ts"
 import { ConferenceRepository } from "../services/ConferenceRepository.ts"
 import { ReaperJournal } from "../services/ReaperJournal.ts"
 import { ReaperOptions } from "../services/ReaperOptions.ts"
+import { Store } from "../services/Store.ts"
 import * as Metrics from "./Metrics.ts"
 
 const limit = "5 seconds"
@@ -53,15 +54,22 @@ const logCompleted = (summary: CycleSummary) => {
 // An old value would keep an alert alive: another instance counts now, or nobody can.
 const forgetBacklog = setBacklog(0, 0)
 
-export const afterCycle = Effect.fnUntraced(function* (summary: CycleSummary) {
-  if (summary.outcome === "lock-busy") yield* Metric.update(Metrics.lockBusy, 1)
+const keepAccount = Effect.fnUntraced(function* (summary: CycleSummary) {
+  const store = yield* Store
+  // With the database away each of the following would only wait for its limit.
+  if (summary.outcome === "failed" && Exit.isFailure(yield* Effect.exit(store.ping))) return yield* forgetBacklog
   // What a refused clock calls overdue is not (L7).
-  if (summary.outcome === "lock-busy" || summary.outcome === "refused") yield* forgetBacklog
+  if (summary.outcome === "refused") yield* forgetBacklog
   else
     yield* countBacklog(summary).pipe(
       Effect.onError(() => forgetBacklog),
       bestEffort("counting the backlog")
     )
-  if (summary.outcome !== "lock-busy") yield* bestEffort("keeping the run's history")(keepHistory(summary))
+  yield* bestEffort("keeping the run's history")(keepHistory(summary))
+})
+
+export const afterCycle = Effect.fnUntraced(function* (summary: CycleSummary) {
+  if (summary.outcome === "lock-busy") yield* Effect.andThen(Metric.update(Metrics.lockBusy, 1), forgetBacklog)
+  else yield* keepAccount(summary)
   yield* logCompleted(summary)
 })
