@@ -4,7 +4,7 @@
  * long its windows are.
  */
 import { Duration, Effect, Ref } from "effect"
-import type { SqlClient } from "effect/sql/SqlClient"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Instant from "../domain/Instant.ts"
 import type { Windows } from "../domain/Phase.ts"
@@ -18,6 +18,7 @@ const kinds = ["emptied", "crashed", "never admitted"] as const
 /** Writes `count` such rooms. */
 export const leaveBehind = (windows: Windows, count: number): Effect.Effect<void, SqlError, SqlClient> =>
   Effect.gen(function* () {
+    const sql = yield* SqlClient
     const run = yield* Run.fresh
     const now = yield* MessengerWrites.systemNow
     const clock = yield* Ref.make(now)
@@ -47,8 +48,9 @@ export const leaveBehind = (windows: Windows, count: number): Effect.Effect<void
       yield* at(lastSign, kind === "crashed" ? writes.heartbeat(id) : writes.leave(id, user))
     })
 
+    // Each room appears whole: its past alone, seen half written by a worker that runs already, would be due as well.
     for (let number = 0; number < count; number++) {
-      yield* begin(number, kinds[number % kinds.length] ?? "emptied")
+      yield* sql.withTransaction(begin(number, kinds[number % kinds.length] ?? "emptied"))
     }
     yield* Effect.logInfo("rooms were left hanging for the worker to find").pipe(Effect.annotateLogs({ count }))
   })
