@@ -210,7 +210,7 @@ describe("with a collector that is away", () => {
         Effect.timed
       )
       expect(Exit.isSuccess(exit)).toBe(true)
-      expect(Duration.toMillis(took)).toBeLessThan(4500)
+      expect(Duration.toMillis(took)).toBeLessThan(9000)
       expect(logged).toEqual(["Warn telemetry is not going out", "Warn telemetry is not going out"])
     })
   )
@@ -221,7 +221,7 @@ describe("with a collector that is away", () => {
       const telemetry = withEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
       const [took, exit] = yield* work.pipe(Effect.provide(telemetry), isolated, Effect.exit, Effect.timed)
       expect(Exit.isSuccess(exit)).toBe(true)
-      expect(Duration.toMillis(took)).toBeLessThan(3500)
+      expect(Duration.toMillis(took)).toBeLessThan(9000)
     }).pipe(Effect.scoped)
   )
 })
