@@ -14,8 +14,7 @@ COPY package.json ./
 COPY src src
 USER node
 EXPOSE 9464
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HTTP_PORT || 9464}/health/live`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 CMD ["node", "src/healthcheck.ts"]
 # `node` itself is PID 1: npm would not pass SIGTERM on. Node runs TypeScript as it is.
 ENTRYPOINT ["node", "src/main.ts"]
 CMD ["run"]

@@ -19,7 +19,7 @@ export interface HttpRecorderOptions {
   readonly deadline?: Duration.Input
 }
 
-// Besides 2xx: no such recording, or it had ended already; nothing is left to stop (B58).
+// Besides 2xx: no such recording, or it had ended already; nothing is left to stop.
 const nothingToStop: ReadonlySet<number> = new Set([404, 409, 410])
 // Timeout, too early, too many requests: the same request may be taken a little later.
 const worthRepeating: ReadonlySet<number> = new Set([408, 425, 429])

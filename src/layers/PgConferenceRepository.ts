@@ -77,6 +77,41 @@ export const layer = Layer.effect(
         limit ${limit}
         for update of s skip locked`
 
+    // The end of a full batch. Poison is left out: a refused session of an earlier phase is no mark of how far the claim
+    // came, and a recorded one may just not have had its turn.
+    const lastClaimed = (scan: Scan, claimed: ReadonlyArray<ConferenceId>): Fragment =>
+      sql`select ${since(scan.phase)}, s.id from messenger.conference_sessions s
+        where s.id = any(${claimed}::uuid[])
+          and not exists (select from messenger.conference_reaper_poison p where p.conference_id = s.id)
+        order by ${since(scan.phase)} desc, s.id desc limit 1`
+
+    // What the claim's own order put before its end, and the claim did not take, others had locked.
+    const countPassedOver = (scan: Scan, claimed: ReadonlyArray<ConferenceId>, batchIsFull: boolean) =>
+      sql<{ n: number }>`select count(*)::int as n
+        from messenger.conference_sessions s left join ${poisonOf(scan.phase)}
+        where ${isDue(scan)} and s.id <> all(${claimed}::uuid[])
+          and (p.conference_id is null or (not ${batchIsFull} and ${isRetryDue(scan)}))
+          and (not ${batchIsFull} or (${since(scan.phase)}, s.id) <= (${lastClaimed(scan, claimed)}))`.pipe(
+        Effect.map(([row]) => row?.n ?? 0)
+      )
+
+    // Rows as old as the end of a full batch, but behind it by id: the batch had no room for them, so only a try tells which
+    // of them are locked. As many as a bulk write of the messenger may leave level; more than this many are not looked at.
+    const countLockedLevel = (scan: Scan, claimed: ReadonlyArray<ConferenceId>) =>
+      sql<{ n: number }>`with level as (
+          select s.id from messenger.conference_sessions s, (${lastClaimed(scan, claimed)}) as last(since, id)
+          where ${isDue(scan)} and ${since(scan.phase)} = last.since and s.id > last.id and s.id <> all(${claimed}::uuid[])
+            and not exists (select from messenger.conference_reaper_poison p
+                            where p.conference_id = s.id and p.phase = ${scan.phase.name})
+          order by s.id limit 1000
+        ), free as (
+          select s.id from messenger.conference_sessions s where s.id in (select id from level)
+          for no key update of s skip locked
+        )
+        select ((select count(*) from level) - (select count(*) from free))::int as n`.pipe(
+        Effect.map(([row]) => row?.n ?? 0)
+      )
+
     const writeTransitions = (scan: Scan, ids: ReadonlyArray<ConferenceId>, durations: ReadonlyArray<number>) =>
       sql<{ id: string }>`update messenger.conference_sessions s
         set status = ${scan.phase.to}, end_reason = ${scan.phase.endReason},
@@ -94,19 +129,10 @@ export const layer = Layer.effect(
         return [...healthy, ...poison].map(toClaimed)
       }, orUnavailable("claim")),
 
-      // With a full batch nobody knows how far the claim would have come, so poison is left out on both sides: a refused
-      // session of an earlier phase is no mark of it, and a recorded one may just not have had its turn.
-      countSkippedLocked: (scan, claimed, batchIsFull) =>
-        sql<{ n: number }>`select count(*)::int as n
-          from messenger.conference_sessions s left join ${poisonOf(scan.phase)}
-          where ${isDue(scan)} and s.id <> all(${claimed}::uuid[])
-            and (p.conference_id is null or (not ${batchIsFull} and ${isRetryDue(scan)}))
-            and (not ${batchIsFull} or ${since(scan.phase)} <= (
-              select max(${since(scan.phase)}) from messenger.conference_sessions s where s.id = any(${claimed}::uuid[])
-                and not exists (select from messenger.conference_reaper_poison p where p.conference_id = s.id)))`.pipe(
-          orUnavailable("count skipped"),
-          Effect.map(([row]) => row?.n ?? 0)
-        ),
+      countSkippedLocked: Effect.fn("ConferenceRepository.countSkippedLocked")(function* (scan, claimed, batchIsFull) {
+        const passedOver = yield* countPassedOver(scan, claimed, batchIsFull)
+        return batchIsFull ? passedOver + (yield* countLockedLevel(scan, claimed)) : passedOver
+      }, orUnavailable("count skipped")),
 
       details: (ids) =>
         sql<DetailsRow>`select i.id::text as id, jsonb_build_object(
@@ -138,6 +164,13 @@ export const layer = Layer.effect(
         yield* sql`delete from messenger.conference_reaper_poison where conference_id = any(${written}::uuid[])`
         return new Set(written)
       }, orRefused("apply")),
+
+      suppressed: (scan, ids) =>
+        sql<{ id: string }>`select s.id::text as id from messenger.conference_sessions s
+          where s.id = any(${ids}::uuid[]) and ${isDue(scan)}`.pipe(
+          orUnavailable("apply"),
+          Effect.map((rows) => rows.map((row) => conferenceId(row.id)))
+        ),
 
       recordPoison: (scan, refusals) => {
         const rows = refusals.map(({ nextAttemptAt, ...refusal }) => ({

@@ -28,52 +28,45 @@ const describe = (error: SqlError): string => {
   return state === undefined ? text : `${text} (SQLSTATE ${state})`
 }
 
-// Waiting does not mend these: credentials, database name, rights, schema.
+// Waiting does not mend these: credentials, TLS, database name, rights, schema. The first two come without a SQLSTATE
+// when it is the client that finds them.
 const isFinal = (error: SqlError): boolean => {
   const state = sqlState(error) ?? ""
-  return state.startsWith("28") || state.startsWith("42") || state === "3D000" || state === "3F000"
+  return (
+    /^(28|42|3D|3F)/.test(state) ||
+    error.reason._tag === "AuthenticationError" ||
+    describe(error).includes("does not support TLS")
+  )
 }
+
+const undefinedTable = "42P01"
 
 export const storeUnavailable =
   (operation: string) =>
   (error: SqlError): StoreUnavailable =>
-    new StoreUnavailable({ operation, reason: describe(error), isRetryable: !isFinal(error), cause: error })
+    new StoreUnavailable({
+      operation,
+      reason: describe(error) + (sqlState(error) === undefinedTable ? "; has `migrate` been run?" : ""),
+      isRetryable: !isFinal(error),
+      cause: error
+    })
 
-// Classes that are never about one row. What is left (data exceptions, constraints, errors raised by triggers, program
-// limits) was caused by the values being written, whatever SQLSTATE a trigger chose.
-const infrastructureClasses = new Set([
-  "03",
-  "08",
-  "0A",
-  "0B",
-  "25",
-  "26",
-  "28",
-  "2D",
-  "34",
-  "3B",
-  "3D",
-  "3F",
-  "40",
-  "42",
-  "53",
-  "55",
-  "57",
-  "58",
-  "72",
-  "F0",
-  "HV",
-  "XX"
-])
+// Never about one row: connection, transaction state, deadlock, resources, lock waits, cancellation, server stop, system.
+const infrastructure = /^(03|08|0B|25(?!006)|2[68D]|34|3B|3D|3F|40|53|55P03|57|58|72|F0|HV|XX000)/
+// About the values being written: data exceptions, constraints, errors raised by triggers, program limits.
+const aboutRow = /^(09|2[1237]|44|54|P0)/
 
-/** For statements that write a batch's rows. */
+/**
+ * For statements that write a batch's rows. A trigger may raise whatever code it likes, and row-level security answers
+ * with that of a missing right, so most codes do not tell: who wrote the row finds out by leaving others out.
+ */
 const writeError =
   (operation: string) =>
   (error: SqlError): RowRefused | StoreUnavailable => {
     const code = sqlState(error)
-    return code === undefined || infrastructureClasses.has(code.slice(0, 2))
-      ? storeUnavailable(operation)(error)
-      : new RowRefused({ code, reason: String(serverError(error).message ?? error.message) })
+    if (code === undefined || infrastructure.test(code)) return storeUnavailable(operation)(error)
+    const reason = String(serverError(error).message ?? error.message)
+    return new RowRefused({ code, reason, isCertain: aboutRow.test(code) })
   }
 
 /** Reads or writes outside a batch's rows: every failure is infrastructure. */

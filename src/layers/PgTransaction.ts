@@ -16,8 +16,8 @@ export const layer = Layer.effect(
     const options = yield* ReaperOptions
     const millis = (duration: Duration.Duration) => String(Math.max(1, Math.round(Duration.toMillis(duration))))
     const idleLimit = millis(options.lockTtl)
-    const statementLimit = millis(options.maxRunDuration)
-    // Short enough for all three phases to have their turn in a cycle while somebody holds a table lock.
+    // Short enough for all three phases to have their turn in a cycle while a statement hangs or a table is locked.
+    const statementLimit = millis(Duration.times(options.maxRunDuration, 1 / 4))
     const lockLimit = millis(Duration.times(options.maxRunDuration, 1 / 6))
 
     // A generic plan for a set of rows of unknown size joins them by nested loop: seconds for a large batch.

@@ -9,9 +9,10 @@ import * as Instant from "../domain/Instant.ts"
 import { pauseAfter } from "../domain/Poison.ts"
 import { ConferenceRepository, type Scan } from "../services/ConferenceRepository.ts"
 import { ReaperOptions } from "../services/ReaperOptions.ts"
+import { StoreUnavailable } from "../services/StoreError.ts"
 import { Transaction } from "../services/Transaction.ts"
 import { type BatchContext, decideAll, type Poisoned } from "./DecideBatch.ts"
-import { addWritten, nothing, write } from "./WriteBatch.ts"
+import { addWritten, nothing, type Written, write } from "./WriteBatch.ts"
 
 export interface BatchResult {
   readonly closed: ReadonlyArray<DomainEvent>
@@ -33,6 +34,15 @@ const recordPoison = Effect.fnUntraced(function* (scan: Scan, poisoned: Readonly
     }))
   )
 })
+
+/** When every row is refused, and with a code that does not speak of rows, it is the database that refuses (T6). */
+const failWhenNothingIsTaken = ({ closed, poisoned }: Written) => {
+  const [first] = poisoned
+  const isDatabase = closed.length === 0 && poisoned.every(({ attempts, isCertain }) => !isCertain && attempts === 1)
+  return first !== undefined && isDatabase
+    ? Effect.fail(new StoreUnavailable({ operation: "write", reason: first.error, isRetryable: true }))
+    : Effect.void
+}
 
 /** The body of the batch's transaction: at most BatchSize transitions, each session tried once. */
 const closeDue = Effect.fnUntraced(function* (context: BatchContext) {
@@ -58,6 +68,7 @@ const closeDue = Effect.fnUntraced(function* (context: BatchContext) {
     const outOfTime = (yield* Clock.monotonicTimeNanos) > context.softDeadline
     if (written.poisoned.length === 0 || total.closed.length >= options.batchSize || outOfTime) break
   }
+  yield* failWhenNothingIsTaken(total)
   yield* recordPoison(scan, total.poisoned)
   const skippedLocked = yield* repository.countSkippedLocked(scan, tried, batchIsFull)
   const selected = tried.length - context.refusedEarlier.length

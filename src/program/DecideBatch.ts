@@ -23,6 +23,8 @@ export interface Poisoned {
   readonly conferenceId: ConferenceId
   readonly attempts: number
   readonly error: string
+  /** False when the refusal may as well be about every row; the rest of the batch decides. */
+  readonly isCertain: boolean
 }
 
 /** A decided transition, with the W3C trace context of its item's span. */
@@ -46,7 +48,7 @@ export const decideAll = Effect.fnUntraced(function* (context: BatchContext, row
 
   const poison = (row: ClaimedRow, error: Error) =>
     Effect.sync(() => {
-      poisoned.push({ conferenceId: row.id, attempts: row.poisonAttempts + 1, error: error.message })
+      poisoned.push({ conferenceId: row.id, attempts: row.poisonAttempts + 1, error: error.message, isCertain: true })
     })
   const decide = (row: ClaimedRow) => {
     const attributes = { conferenceId: row.id, phase: context.phase.name }

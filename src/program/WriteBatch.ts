@@ -5,6 +5,7 @@
 import { Clock, Effect } from "effect"
 import * as Closing from "../domain/Closing.ts"
 import * as ConferenceEnded from "../domain/ConferenceEnded.ts"
+import type { ConferenceId } from "../domain/ConferenceSession.ts"
 import type { DomainEvent } from "../domain/DomainEvent.ts"
 import * as RealtimeSignal from "../domain/RealtimeSignal.ts"
 import { ConferenceRepository, type Scan } from "../services/ConferenceRepository.ts"
@@ -28,6 +29,31 @@ export const addWritten = (a: Written, b: Written): Written => ({
   poisoned: [...a.poisoned, ...b.poisoned]
 })
 
+/** The row locks are ours since the claim, so what was not written and is still due was not lost to anybody (T4). */
+const findSuppressed = Effect.fnUntraced(function* (
+  scan: Scan,
+  decided: ReadonlyArray<Decided>,
+  written: ReadonlySet<ConferenceId>
+) {
+  const missing = decided.filter(({ event }) => !written.has(event.conferenceId))
+  if (missing.length === 0) return []
+  const repository = yield* ConferenceRepository
+  const suppressed = yield* repository.suppressed(
+    scan,
+    missing.map(({ event }) => event.conferenceId)
+  )
+  return missing
+    .filter(({ event }) => suppressed.includes(event.conferenceId))
+    .map((one) => refused(one, "the database took the update without effect: a trigger or rule suppresses it", true))
+})
+
+const refused = ({ event, poisonAttempts }: Decided, error: string, isCertain: boolean): Poisoned => ({
+  conferenceId: event.conferenceId,
+  attempts: poisonAttempts + 1,
+  error,
+  isCertain
+})
+
 const writeAll = Effect.fnUntraced(function* (context: BatchContext, scan: Scan, decided: ReadonlyArray<Decided>) {
   const repository = yield* ConferenceRepository
   const outbox = yield* IntegrationOutbox
@@ -39,6 +65,7 @@ const writeAll = Effect.fnUntraced(function* (context: BatchContext, scan: Scan,
     decided.map(({ event }) => event)
   )
   const won = decided.filter(({ event }) => written.has(event.conferenceId))
+  const suppressed = yield* findSuppressed(scan, decided, written)
   yield* outbox.append(
     won.flatMap(({ event, traceparent }) =>
       event._tag === "ConferenceEnded" ? [ConferenceEnded.fromEvent(event, context.jobRunId, traceparent)] : []
@@ -52,7 +79,7 @@ const writeAll = Effect.fnUntraced(function* (context: BatchContext, scan: Scan,
     )
   )
   yield* journal.appendClosings(won.map(({ event }) => Closing.fromEvent(event, context.jobRunId)))
-  return won.map(({ event }) => event)
+  return { closed: won.map(({ event }) => event), poisoned: suppressed } satisfies Written
 })
 
 type Services = ConferenceRepository | IntegrationOutbox | RealtimeOutbox | ReaperJournal | ReaperOptions | Transaction
@@ -68,7 +95,6 @@ export const write = (
     const [first] = decided
     if (first === undefined) return nothing
     return yield* transaction.attempt(writeAll(context, scan, decided)).pipe(
-      Effect.map((closed): Written => ({ closed, poisoned: [] })),
       Effect.catchTag("RowRefused", (error) => {
         if (decided.length > 1) {
           const middle = decided.length >> 1
@@ -78,11 +104,7 @@ export const write = (
             addWritten
           )
         }
-        const conferenceId = first.event.conferenceId
-        return Effect.succeed<Written>({
-          closed: [],
-          poisoned: [{ conferenceId, attempts: first.poisonAttempts + 1, error: error.message }]
-        })
+        return Effect.succeed<Written>({ closed: [], poisoned: [refused(first, error.message, error.isCertain)] })
       })
     )
   })

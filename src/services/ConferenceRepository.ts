@@ -73,6 +73,14 @@ export class ConferenceRepository extends Context.Service<
       scan: Scan,
       events: ReadonlyArray<DomainEvent>
     ) => Effect.Effect<ReadonlySet<ConferenceId>, RowRefused | StoreUnavailable>
+    /**
+     * Of sessions that `apply` was given and did not write, those of which the predicate still holds: no race was lost, the
+     * database took the update without effect (a trigger or rule that suppresses it).
+     */
+    readonly suppressed: (
+      scan: Scan,
+      ids: ReadonlyArray<ConferenceId>
+    ) => Effect.Effect<ReadonlyArray<ConferenceId>, StoreUnavailable>
     /** Writes or renews the poison records (T5). */
     readonly recordPoison: (scan: Scan, refusals: ReadonlyArray<Refusal>) => Effect.Effect<void, StoreUnavailable>
     /** The gauges, counted at `asOf`. */

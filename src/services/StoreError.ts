@@ -23,7 +23,9 @@ export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("St
 export class RowRefused extends Schema.TaggedError<RowRefused>()("RowRefused", {
   /** SQLSTATE. */
   code: Schema.String,
-  reason: Schema.String
+  reason: Schema.String,
+  /** False when the code may as well mean that every row would be refused: then the other rows of the batch decide. */
+  isCertain: Schema.Boolean
 }) {
   override get message(): string {
     return `${this.reason} (SQLSTATE ${this.code})`

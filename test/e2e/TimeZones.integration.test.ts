@@ -46,7 +46,7 @@ const written = Effect.fnUntraced(function* (processZone: string, databaseZone: 
   }
 })
 
-it.live("writes the same rows and payloads over a change of the clocks as in UTC (W3, B55)", () =>
+it.live("writes the same rows and payloads over a change of the clocks as in UTC (W3)", () =>
   Effect.gen(function* () {
     const [inUtc, elsewhere] = yield* Effect.all(
       [written("UTC", "UTC"), written("Europe/Berlin", "America/Sao_Paulo")],

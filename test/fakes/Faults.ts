@@ -79,7 +79,10 @@ export const makeFaults = () => {
       Effect.suspend(() => {
         for (const id of ids) {
           const code = refused.get(point)?.get(id)
-          if (code !== undefined) return Effect.fail(new RowRefused({ code, reason: `${point}: refused for ${id}` }))
+          if (code !== undefined)
+            return Effect.fail(
+              new RowRefused({ code, reason: `${point}: refused for ${id}`, isCertain: code.startsWith("23") })
+            )
         }
         return Effect.void
       })

@@ -74,11 +74,11 @@ const countSkippedLocked = (tx: MemoryTx, scan: Scan, claimed: ReadonlyArray<Con
   const { since } = scan.phase
   const sessions = tx.rows("sessions")
   const poisoned = new Set([...tx.rows("poison").values()].map((record) => record.conferenceId))
-  const levels = claimed.filter((id) => !poisoned.has(id)).flatMap((id) => sessions.get(id)?.[since] ?? [])
-  const isPassedOver = (moment: Moment) => levels.some((level) => order(moment, level) <= 0)
+  const marks = claimed.filter((id) => !poisoned.has(id)).flatMap((id) => sessions.get(id) ?? [])
+  const isPassedOver = (row: SessionRow) => marks.some((mark) => order(row[since], mark[since]) <= 0)
   return candidates(tx, scan, claimed).filter(
     ({ row, record }) =>
-      tx.isLockedByOther("sessions", row.id) && (!batchIsFull || (record === undefined && isPassedOver(row[since])))
+      tx.isLockedByOther("sessions", row.id) && (!batchIsFull || (record === undefined && isPassedOver(row)))
   ).length
 }
 
@@ -141,6 +141,16 @@ export const layer = Layer.effect(
             }
             return written
           })
+        ),
+
+      suppressed: (scan, ids) =>
+        statement("apply", (tx) =>
+          Effect.sync(() =>
+            ids.filter((id) => {
+              const row = tx.rows("sessions").get(id)
+              return row !== undefined && isDue(scan, row)
+            })
+          )
         ),
 
       recordPoison: (scan, refusals) =>

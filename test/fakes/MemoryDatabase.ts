@@ -103,7 +103,9 @@ const makeTx = (committed: Tables.Committed, locks: Locks, faults: Faults, end: 
         tx.lock(table, key),
         Effect.suspend(() =>
           tx.rows(table).has(key)
-            ? Effect.fail(new RowRefused({ code: "23505", reason: `duplicate key ${key} in ${table}` }))
+            ? Effect.fail(
+                new RowRefused({ code: "23505", reason: `duplicate key ${key} in ${table}`, isCertain: true })
+              )
             : tx.put(table, key, row)
         )
       ),

@@ -83,7 +83,7 @@ describe("HttpRecorder", () => {
   )
 
   for (const status of [200, 201, 202, 204, 299, 404, 409, 410]) {
-    it.effect(`takes ${status} for done (R10, B58)`, () =>
+    it.effect(`takes ${status} for done (R10)`, () =>
       Effect.gen(function* () {
         const { url } = yield* recorderServer((response) => response.writeHead(status).end())
         assert.strictEqual(yield* requestStop(url), "stopped")
@@ -95,7 +95,7 @@ describe("HttpRecorder", () => {
     ...[408, 425, 429, 500, 502, 503, 504, 599].map((status) => [status, true] as const),
     ...[300, 301, 302, 304, 307, 308, 400, 401, 403, 405, 412, 413, 422, 451].map((status) => [status, false] as const)
   ]) {
-    it.effect(`${isRetryable ? "may repeat" : "does not repeat"} a request answered ${status} (R10, B58)`, () =>
+    it.effect(`${isRetryable ? "may repeat" : "does not repeat"} a request answered ${status} (R10)`, () =>
       Effect.gen(function* () {
         const { url, received } = yield* recorderServer((response) => response.writeHead(status).end())
         const error = yield* refusal(url)
@@ -120,7 +120,7 @@ describe("HttpRecorder", () => {
     })
   )
 
-  it.effect("ends by its deadline and hangs up when the recorder never answers (R10, B61)", () =>
+  it.effect("ends by its deadline and hangs up when the recorder never answers (R10)", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const hungUp = yield* Deferred.make<void>()
@@ -155,7 +155,7 @@ describe("HttpRecorder", () => {
     })
   )
 
-  it.effect("may repeat a request whose connection was refused, naming the code only (R10, B58)", () =>
+  it.effect("may repeat a request whose connection was refused, naming the code only (R10)", () =>
     Effect.gen(function* () {
       const url = yield* Effect.scoped(listen(createTcpServer()))
       const error = yield* refusal(url)
@@ -164,7 +164,7 @@ describe("HttpRecorder", () => {
     })
   )
 
-  it.effect("may repeat a request whose connection broke or whose answer is not HTTP (B58)", () =>
+  it.effect("may repeat a request whose connection broke or whose answer is not HTTP", () =>
     Effect.gen(function* () {
       const hangsUp = yield* listen(createTcpServer((socket) => socket.on("error", () => {}).destroy()))
       assert.isTrue((yield* refusal(hangsUp)).isRetryable)
@@ -175,7 +175,7 @@ describe("HttpRecorder", () => {
     })
   )
 
-  it.effect("does not mind a garbage body (B58)", () =>
+  it.effect("does not mind a garbage body", () =>
     Effect.gen(function* () {
       const { url } = yield* recorderServer((response) =>
         response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end("\u0000{{")

@@ -29,7 +29,7 @@ describe("RecorderSignals at shutdown", () => {
     })
   )
 
-  it.effect("drops what a silent recorder leaves after three seconds of shutdown, with one warning (L5, B61)", () =>
+  it.effect("drops what a silent recorder leaves after three seconds of shutdown, with one warning (L5)", () =>
     Effect.gen(function* () {
       let interrupted = 0
       const signals = yield* startSignals(() =>

@@ -42,7 +42,7 @@ describe("RecorderSignals", () => {
     })
   )
 
-  it.effect("takes signals over at once while the recorder hangs (R10, B61)", () =>
+  it.effect("takes signals over at once while the recorder hangs (R10)", () =>
     Effect.gen(function* () {
       const signals = yield* startSignals(() => Effect.never)
       yield* Effect.uninterruptible(signals.offer(requests(100)))
@@ -53,7 +53,7 @@ describe("RecorderSignals", () => {
     })
   )
 
-  it.effect("asks the recorder four at a time, oldest first (R10, B61)", () =>
+  it.effect("asks the recorder four at a time, oldest first (R10)", () =>
     Effect.gen(function* () {
       let running = 0
       let most = 0
@@ -77,7 +77,7 @@ describe("RecorderSignals", () => {
     })
   )
 
-  it.effect("tries a retryable failure three times in all, further apart each time, then warns once (R10, B58)", () =>
+  it.effect("tries a retryable failure three times in all, further apart each time, then warns once (R10)", () =>
     Effect.gen(function* () {
       const signals = yield* startSignals(() => Effect.fail(retryable))
       yield* signals.offer(requests(1)).pipe(Effect.annotateLogs({ correlationId: "run-1" }))
@@ -116,7 +116,7 @@ describe("RecorderSignals", () => {
     })
   )
 
-  it.effect("does not repeat what the recorder refuses for good (R10, B58)", () =>
+  it.effect("does not repeat what the recorder refuses for good (R10)", () =>
     Effect.gen(function* () {
       const signals = yield* startSignals(() => Effect.fail(refused))
       yield* signals.offer(requests(1))
@@ -148,7 +148,7 @@ describe("RecorderSignals", () => {
     })
   )
 
-  it.effect("does not queue a recording again that is queued or under way (R10, B58)", () =>
+  it.effect("does not queue a recording again that is queued or under way (R10)", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const signals = yield* startSignals(() => Effect.as(Deferred.await(gate), "stopped"))

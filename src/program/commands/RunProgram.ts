@@ -7,15 +7,19 @@ import { main } from "./Cli.ts"
 const report = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`conference-room-reaper: ${Cause.pretty(cause)}`)
 
-/** `stopped` is the exit code after a signal. From here on SIGTERM and SIGINT interrupt the main fiber. */
-export const runProgram = (args: ReadonlyArray<string>, stopped: number): void => {
+/**
+ * `stopped` is the exit code after a signal, `isOutputLost` whether standard output took all of the result. From here on
+ * SIGTERM and SIGINT interrupt the main fiber.
+ */
+export const runProgram = (args: ReadonlyArray<string>, stopped: number, isOutputLost: () => boolean): void => {
   const exitCode = (exit: Exit.Exit<number, unknown>): number => {
-    if (Exit.isSuccess(exit)) return exit.value
+    if (Exit.isSuccess(exit)) return exit.value === 0 && isOutputLost() ? 1 : exit.value
     return Cause.hasInterruptsOnly(exit.cause) ? stopped : 1
   }
   NodeRuntime.runMain(Effect.tapCause(main(args), report), {
     disableErrorReporting: true,
-    // All work has ended here; a socket that an exporter left behind must not keep the process alive.
-    teardown: (exit) => process.exit(exitCode(exit as Exit.Exit<number, unknown>))
+    // All work has ended here; a socket that an exporter left behind must not keep the process alive. A turn later, since
+    // standard output tells only then that it took nothing.
+    teardown: (exit) => setImmediate(() => process.exit(exitCode(exit as Exit.Exit<number, unknown>)))
   })
 }
