@@ -9,7 +9,6 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const serviceName = "conference-room-reaper"
 
-// Traces and metrics are flushed side by side, so this holds for both.
 const flushLimit = Duration.seconds(3)
 
 const warningDistance = Duration.toNanosUnsafe(Duration.minutes(1))
@@ -38,12 +37,16 @@ interface Exporter<Batch> {
   export(batch: Batch, done: (result: { code: number; error?: Error }) => void): void
 }
 
+// An AggregateError, which is what a name of several addresses fails with, has a code and no message.
+const reason = (error: NodeJS.ErrnoException | undefined): string =>
+  error?.message || (error?.code ?? error?.name ?? "the export failed")
+
 /** A failed export is said and forgotten: passed on, it would reject the flush and die in the finalizer. */
 const tolerant = <Batch, E extends Exporter<Batch>>(exporter: E & Exporter<Batch>, warn: Warn): E => {
   const send = exporter.export.bind(exporter)
   exporter.export = (batch, done) =>
     send(batch, ({ code, error }) => {
-      if (code !== 0) warn(error?.message || (error?.name ?? "the export failed"))
+      if (code !== 0) warn(reason(error))
       done({ code: 0 })
     })
   return exporter
@@ -79,19 +82,57 @@ const metricReader = async (env: Environment, warn: Warn) => {
 const namesItsService = (env: Environment): boolean =>
   Boolean(env.OTEL_SERVICE_NAME) || /(^|,)\s*service\.name\s*=/.test(env.OTEL_RESOURCE_ATTRIBUTES ?? "")
 
+interface Exporting {
+  forceFlush(): Promise<void>
+  shutdown(): Promise<void>
+}
+
+type Source = readonly [name: string, end: () => Promise<void>]
+
+/** Takes the end out of the SDK's hands: it cuts off without a word, and dies of a flush that is rejected. */
+const source = (name: string, exporting: Exporting): Source => {
+  const end = exporting.shutdown.bind(exporting)
+  exporting.shutdown = exporting.forceFlush = () => Promise.resolve()
+  return [name, end]
+}
+
+const isLost = ([, end]: Source): Effect.Effect<boolean> =>
+  Effect.tryPromise(end).pipe(
+    Effect.isFailure,
+    Effect.interruptible,
+    Effect.timeoutOrElse({ duration: flushLimit, orElse: () => Effect.succeed(true) })
+  )
+
+/** All sources side by side, within one limit. What is still under way then is lost, and is said. */
+const lastFlush = (sources: ReadonlyArray<Source>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const lost = yield* Effect.filter(sources, isLost, { concurrency: "unbounded" })
+    if (lost.length === 0) return
+    yield* Effect.logWarning("the last telemetry was not sent").pipe(
+      Effect.annotateLogs({
+        source: lost.map(([name]) => name).join(", "),
+        problem: "the collector did not take it in time"
+      })
+    )
+  })
+
 const load = async (env: Environment, on: Signals, context: Context.Context<never>) => {
   const NodeSdk = await import("@effect/opentelemetry/NodeSdk")
+  const spans = on.traces ? await spanProcessor(makeWarn(context, "traces")) : undefined
+  const metrics = on.metrics ? await metricReader(env, makeWarn(context, "metrics")) : undefined
+  const sources = [...(spans ? [source("traces", spans)] : []), ...(metrics ? [source("metrics", metrics)] : [])]
   const configuration = {
-    spanProcessor: on.traces ? await spanProcessor(makeWarn(context, "traces")) : undefined,
-    metricReader: on.metrics ? await metricReader(env, makeWarn(context, "metrics")) : undefined,
+    spanProcessor: spans,
+    metricReader: metrics,
     metricTemporality:
       env.OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE?.toLowerCase() === "delta"
         ? ("delta" as const)
         : ("cumulative" as const),
-    resource: namesItsService(env) ? undefined : { serviceName },
-    shutdownTimeout: flushLimit
+    resource: namesItsService(env) ? undefined : { serviceName }
   }
-  return NodeSdk.layer(() => configuration)
+  return Layer.effectDiscard(Effect.addFinalizer(() => lastFlush(sources))).pipe(
+    Layer.provideMerge(NodeSdk.layer(() => configuration))
+  )
 }
 
 /** Warnings go to the loggers that are in force where the layer is built. */

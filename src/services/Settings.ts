@@ -50,7 +50,8 @@ export interface Settings {
     readonly level: LogLevel.LogLevel
     readonly format: Option.Option<"json" | "pretty">
   }
-  readonly telemetryEnabled: boolean
+  /** What does not go out over OTLP, and why; empty where all does. */
+  readonly telemetryOff: ReadonlyArray<string>
   /** Likely slips that are no reason to refuse. */
   readonly warnings: ReadonlyArray<string>
   readonly described: ReadonlyArray<Described>
@@ -132,7 +133,7 @@ const build = (env: Environment, values: Values, host: Host): Settings => ({
   },
   realtimeMaxAge: values.REALTIME_MAX_AGE,
   log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
-  telemetryEnabled: Object.values(Telemetry.signals(env)).includes(true),
+  telemetryOff: Telemetry.off(env),
   warnings: Warnings.warnings(env),
   described: describeAll(env)
 })

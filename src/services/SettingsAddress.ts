@@ -1,5 +1,6 @@
-/** Readers of addresses: URLs and broker lists. What they print leaves out credentials and query strings (O). */
-import { Option, Redacted, Result } from "effect"
+/** Readers of addresses: hosts, URLs and broker lists. What they print leaves out credentials and query strings (O). */
+import { isIP } from "node:net"
+import { Option, Result } from "effect"
 import type { Reader } from "./SettingsVariable.ts"
 
 const parseUrl = (text: string): Option.Option<URL> => Option.fromNullishOr(URL.parse(text))
@@ -28,56 +29,17 @@ export const httpUrl: Reader<string> = {
   show: (text) => quoteUrl(text) ?? "<redacted>"
 }
 
-const sslModes = ["disable", "prefer", "allow", "require", "verify-ca", "verify-full"]
+// A last label of digits alone would be read as an IPv4 address: "1234" is 0.0.4.210.
+const hostName = /^(?=.{1,253}$)(?:(?!-)[A-Za-z0-9_-]{1,63}(?<!-)\.)*(?!-)(?![0-9]+\.?$)[A-Za-z0-9_-]{1,63}(?<!-)\.?$/
 
-const decodes = (part: string): boolean => {
-  try {
-    decodeURIComponent(part)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const postgresProblem = (url: URL): string | undefined => {
-  if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") return "is not a postgres:// or postgresql:// URL"
-  // Without the slashes the rest is an opaque path: "postgres:db" has no host and no database.
-  if (!/^postgres(ql)?:\/\//i.test(url.href)) return "has no // after its scheme"
-  // A password with a bare "/" or "?" ends the host early, and the rest of it would be printed as the database's name.
-  if (url.pathname.includes("@") || (url.username === "" && `${url.search}${url.hash}`.includes("@"))) {
-    return "has an @ after its host; write / ? # @ in a user name or password as %2F %3F %23 %40"
-  }
-  if (url.hostname.includes(",")) return "names more than one host"
-  if (![url.hostname, url.username, url.password, url.pathname].every(decodes)) return "has a broken percent-encoding"
-  if (url.searchParams.getAll("sslmode").some((mode) => !sslModes.includes(mode))) return "has an unknown sslmode"
-  if (url.searchParams.getAll("port").some((port) => !/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535)) {
-    return "has a wrong port parameter"
-  }
-  if (url.searchParams.getAll("connect_timeout").some((seconds) => !/^[0-9]+$/.test(seconds))) {
-    return "has a connect_timeout that is not a whole number of seconds"
-  }
-  return undefined
-}
-
-const databaseName = (url: URL): string => {
-  const host = url.searchParams.get("host") ?? (url.hostname === "" ? "localhost" : url.hostname)
-  const port = url.searchParams.get("port") ?? (url.port === "" ? "5432" : url.port)
-  const database = url.searchParams.get("dbname") ?? decodeURIComponent(url.pathname.slice(1))
-  return `${host}:${port}/${database}`
-}
-
-export const postgresUrl: Reader<Redacted.Redacted<string>> = {
-  allowed: `a postgres:// or postgresql:// URL of one host, its sslmode one of ${sslModes.join(", ")}`,
+export const host: Reader<string> = {
+  allowed: "a host name or an IP address",
   read: (text) =>
-    Option.match(parseUrl(text), {
-      onNone: () => Result.fail("cannot be read as a URL"),
-      onSome: (url) => {
-        const problem = postgresProblem(url)
-        return problem === undefined ? Result.succeed(Redacted.make(text)) : Result.fail(problem)
-      }
-    }),
-  quote: () => undefined,
-  show: (text) => Option.match(parseUrl(text), { onNone: () => "<redacted>", onSome: databaseName })
+    isIP(text) !== 0 || hostName.test(text)
+      ? Result.succeed(text)
+      : Result.fail("is neither a host name nor an IP address (IPv6 is written without brackets)"),
+  quote: (text) => text,
+  show: (text) => text
 }
 
 const brokerProblem = (broker: string): boolean => {

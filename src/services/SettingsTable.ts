@@ -3,7 +3,8 @@
  * table all derive from it, so that none of them can disagree with another.
  */
 import { Duration } from "effect"
-import { brokerList, httpUrl, postgresUrl } from "./SettingsAddress.ts"
+import { brokerList, host, httpUrl } from "./SettingsAddress.ts"
+import { postgresUrl } from "./SettingsPostgresUrl.ts"
 import {
   boolean,
   duration,
@@ -44,7 +45,7 @@ export const table = {
   ),
   REAPER_PROVISION_FAILED_SIGNAL: withDefault("realtime row for a failed provision", "true", boolean),
   CONFERENCE_CALLS_ENABLED: withDefault("`false`: no signal goes to the media stack", "true", boolean),
-  HTTP_HOST: withDefault("address of health and metrics", "0.0.0.0", text("a host name or an IP address")),
+  HTTP_HOST: withDefault("address of health and metrics", "0.0.0.0", host),
   HTTP_PORT: withDefault("port of health and metrics; 0 takes any free one", "9464", wholeNumber(0, 65_535)),
   KAFKA_BROKERS: optional("where events are published", brokerList, "unset: rows wait in the outbox"),
   KAFKA_CLIENT: withDefault("the client library", "kafkajs", oneOf("kafkajs", "platformatic")),

@@ -14,15 +14,31 @@ const isSet = (value: string | undefined): boolean => value !== undefined && val
 const exportsOtlp = (exporters: string | undefined): boolean =>
   !isSet(exporters) || (exporters ?? "").split(",").some((exporter) => exporter.trim().toLowerCase() === "otlp")
 
-const isOn = (env: Environment, signal: "TRACES" | "METRICS"): boolean =>
-  env.OTEL_SDK_DISABLED?.trim().toLowerCase() !== "true" &&
-  (isSet(env.OTEL_EXPORTER_OTLP_ENDPOINT) || isSet(env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`])) &&
-  exportsOtlp(env[`OTEL_${signal}_EXPORTER`])
+/** Undefined for a signal that goes out. */
+const whyOff = (env: Environment, signal: "TRACES" | "METRICS"): string | undefined => {
+  if (env.OTEL_SDK_DISABLED?.trim().toLowerCase() === "true") return "OTEL_SDK_DISABLED is true"
+  if (!isSet(env.OTEL_EXPORTER_OTLP_ENDPOINT) && !isSet(env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`])) {
+    return "OTEL_EXPORTER_OTLP_ENDPOINT is not set"
+  }
+  const exporters = env[`OTEL_${signal}_EXPORTER`]
+  return exportsOtlp(exporters) ? undefined : `OTEL_${signal}_EXPORTER is ${exporters}`
+}
 
 export const signals = (env: Environment): Signals => ({
-  traces: isOn(env, "TRACES"),
-  metrics: isOn(env, "METRICS")
+  traces: whyOff(env, "TRACES") === undefined,
+  metrics: whyOff(env, "METRICS") === undefined
 })
+
+/** For the start log: what does not go out, and why. */
+export const off = (env: Environment): ReadonlyArray<string> => {
+  const traces = whyOff(env, "TRACES")
+  const metrics = whyOff(env, "METRICS")
+  if (traces !== undefined && traces === metrics) return [`OTLP is off (${traces}): traces and metrics are not sent`]
+  return [
+    ...(traces === undefined ? [] : [`OTLP is off for traces (${traces}): they are not sent`]),
+    ...(metrics === undefined ? [] : [`OTLP is off for metrics (${metrics}): they are not sent`])
+  ]
+}
 
 /** What the standard allows and this process does not do. */
 export const warnings = (env: Environment): ReadonlyArray<string> => {

@@ -165,22 +165,6 @@ describe("once", () => {
       expect(stderr).toContain('relation \\"messenger.conference_sessions\\" does not exist')
     })
   )
-
-  it.live("answers timed-out with exit code 1 past MaxRunDuration, with the batch undone (L4)", () =>
-    Effect.gen(function* () {
-      const rooms = yield* Rooms.fresh
-      yield* rooms.insertDue(2)
-      yield* rooms.run(
-        "create function test_slow() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return new; end $$"
-      )
-      yield* rooms.run(
-        "create trigger slow before update on messenger.conference_sessions for each row execute function test_slow()"
-      )
-      const { code, outcome } = yield* onceJson({ ...rooms.env, REAPER_MAX_RUN_DURATION: "500ms" })
-      expect({ code, outcome }).toEqual({ code: 1, outcome: "timed-out" })
-      expect(yield* rooms.standing).toEqual([Rooms.open(2)])
-    })
-  )
 })
 
 describe("what is said", () => {

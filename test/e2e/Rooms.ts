@@ -28,6 +28,9 @@ const until = <E>(what: string, condition: Effect.Effect<boolean, E>): Effect.Ef
     Effect.asVoid
   )
 
+// A batch stands at the gate while a busy machine starts a process; its statements have a quarter of this.
+const patience = { REAPER_MAX_RUN_DURATION: "100s" }
+
 const asks = (sql: SqlClient) => (condition: string) =>
   sql.unsafe<{ met: boolean }>(`select exists (${condition}) as met`).pipe(
     Effect.map(([row]) => row?.met === true),
@@ -137,7 +140,7 @@ export const on = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* connect
   // Within a transaction the server shows its activity as it was at the first look, so whoever looks has another client.
   const observer = yield* connect
-  return { ...make(sql, observer), env: { DATABASE_URL: Redacted.value(url) } }
+  return { ...make(sql, observer), env: { DATABASE_URL: Redacted.value(url), ...patience } }
 }, Effect.orDie)
 
 export type Rooms = Effect.Success<ReturnType<typeof on>>

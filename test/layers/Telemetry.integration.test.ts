@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process"
+import dns from "node:dns"
 import { once } from "node:events"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { text } from "node:stream/consumers"
 import { it } from "@effect/vitest"
-import { Duration, Effect, Exit, Layer, Logger, Metric } from "effect"
+import { Effect, Exit, Layer, Logger, Metric, References } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { afterEach, describe, expect, vi } from "vitest"
 import * as Telemetry from "../../src/layers/Telemetry.ts"
@@ -72,6 +73,7 @@ const withEnvironment = (env: Readonly<Record<string, string>>) => {
 }
 afterEach(() => {
   vi.unstubAllEnvs()
+  vi.restoreAllMocks()
 })
 
 const resourceOf = (received: ReadonlyArray<Received>) =>
@@ -82,8 +84,9 @@ const resourceOf = (received: ReadonlyArray<Received>) =>
 
 const warningsInto = (logged: Array<string>) =>
   Logger.layer([
-    Logger.make<unknown, void>(({ logLevel, message }) => {
-      logged.push(`${logLevel} ${String(message)}`)
+    Logger.make<unknown, void>(({ fiber, logLevel, message }) => {
+      const annotations = JSON.stringify(fiber.getRef(References.CurrentLogAnnotations))
+      logged.push(`${logLevel} ${String(message)} ${annotations}`)
     })
   ])
 
@@ -194,34 +197,107 @@ describe("with an endpoint", () => {
 })
 
 describe("with a collector that is away", () => {
-  it.live("ends in time, with one warning for each signal and no failure", () =>
+  /** The process's own limit is three seconds; one flush after the other would take six. */
+  const within = 5500
+  const lost = (source: string) =>
+    `Warn the last telemetry was not sent {"source":"${source}","problem":"the collector did not take it in time"}`
+  const failed = (source: string, problem: string) =>
+    `Warn telemetry is not going out {"source":"${source}","problem":"${problem}"}`
+
+  const observed = Effect.fnUntraced(function* (
+    env: Readonly<Record<string, string>>,
+    until: (logged: ReadonlyArray<string>) => void = () => {}
+  ) {
+    const logged: Array<string> = []
+    const [took, exit] = yield* work.pipe(
+      Effect.andThen(Effect.promise(() => vi.waitFor(() => until(logged), { timeout: 10_000 }))),
+      Effect.andThen(Effect.sync(() => performance.now())),
+      Effect.provide(withEnvironment(env).pipe(Layer.provideMerge(warningsInto(logged)))),
+      isolated,
+      Effect.exit,
+      Effect.map((ended) => [Exit.isSuccess(ended) ? performance.now() - ended.value : Number.NaN, ended] as const)
+    )
+    expect(Exit.isSuccess(exit)).toBe(true)
+    expect(took).toBeLessThan(within)
+    return logged
+  })
+
+  // The JSON of a line's annotations.
+  const said = (line: string): Readonly<Record<string, unknown>> => JSON.parse(line.slice(line.indexOf("{")))
+  const away = { OTEL_EXPORTER_OTLP_TIMEOUT: "500", OTEL_METRIC_EXPORT_INTERVAL: "50" }
+
+  it.live("says once for each signal that nothing goes out, and why, however often it fails", () =>
     Effect.gen(function* () {
-      const logged: Array<string> = []
-      const telemetry = withEnvironment({
-        OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
-        OTEL_EXPORTER_OTLP_TIMEOUT: "500",
-        OTEL_METRIC_EXPORT_INTERVAL: "50"
-      })
-      const [took, exit] = yield* work.pipe(
-        Effect.andThen(Effect.promise(() => vi.waitFor(() => expect(logged.length).toBeGreaterThan(0)))),
-        Effect.provide(telemetry.pipe(Layer.provideMerge(warningsInto(logged)))),
-        isolated,
-        Effect.exit,
-        Effect.timed
+      const logged = yield* observed({ ...away, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" }, (sofar) =>
+        expect(sofar.length).toBeGreaterThan(0)
       )
-      expect(Exit.isSuccess(exit)).toBe(true)
-      expect(Duration.toMillis(took)).toBeLessThan(9000)
-      expect(logged).toEqual(["Warn telemetry is not going out", "Warn telemetry is not going out"])
+      const problem = "connect ECONNREFUSED 127.0.0.1:1"
+      expect(logged).toEqual([failed("metrics", problem), failed("traces", problem)])
     })
   )
 
-  it.live("ends within about three seconds when it takes everything and answers nothing", () =>
+  it.live("says why also where its name has several addresses", () =>
+    Effect.gen(function* () {
+      vi.spyOn(dns, "lookup").mockImplementation(((
+        _host: string,
+        _options: object,
+        done: (...args: unknown[]) => void
+      ) =>
+        done(null, [
+          { address: "127.0.0.1", family: 4 },
+          { address: "127.0.0.2", family: 4 }
+        ])) as unknown as typeof dns.lookup)
+      const logged = yield* observed({ ...away, OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector.example:1" })
+      expect(logged.map((line) => said(line).problem)).toEqual(["ECONNREFUSED", "ECONNREFUSED"])
+    })
+  )
+
+  it.live("says that nothing goes out while it takes everything and answers nothing", () =>
     Effect.gen(function* () {
       const { url } = yield* collector(false)
-      const telemetry = withEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
-      const [took, exit] = yield* work.pipe(Effect.provide(telemetry), isolated, Effect.exit, Effect.timed)
-      expect(Exit.isSuccess(exit)).toBe(true)
-      expect(Duration.toMillis(took)).toBeLessThan(9000)
+      const logged = yield* observed(
+        { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_TIMEOUT: "300", OTEL_BSP_SCHEDULE_DELAY: "20" },
+        (sofar) => expect(sofar).toEqual([failed("traces", "Request timed out")])
+      )
+      expect(logged.slice(1)).toEqual([failed("metrics", "Request timed out")])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says at the end what was lost, when the last flush is refused until its three seconds are over", () =>
+    Effect.gen(function* () {
+      const logged = yield* observed({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
+      expect(logged).toEqual([lost("traces, metrics")])
+    })
+  )
+
+  it.live("says at the end what was lost, when nothing answers within the three seconds", () =>
+    Effect.gen(function* () {
+      const { url } = yield* collector(false)
+      expect(yield* observed({ OTEL_EXPORTER_OTLP_ENDPOINT: url })).toEqual([lost("traces, metrics")])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says what was lost, and does not fail, when OpenTelemetry's own limit is the shorter one", () =>
+    Effect.gen(function* () {
+      const { url } = yield* collector(false)
+      const logged = yield* observed({
+        OTEL_EXPORTER_OTLP_ENDPOINT: url,
+        OTEL_METRICS_EXPORTER: "none",
+        OTEL_BSP_EXPORT_TIMEOUT: "50"
+      })
+      expect(logged).toEqual([lost("traces")])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("names only the signal that was lost", () =>
+    Effect.gen(function* () {
+      const { url } = yield* collector()
+      const hanging = yield* collector(false)
+      const logged = yield* observed({
+        OTEL_EXPORTER_OTLP_ENDPOINT: url,
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${hanging.url}/v1/traces`
+      })
+      expect(logged).toEqual([lost("traces")])
     }).pipe(Effect.scoped)
   )
 })

@@ -31,7 +31,7 @@ describe("defaults", () => {
       listenUrl: Option.none()
     })
     expect([settings.recorder, settings.hub, settings.kafka]).toEqual([Option.none(), Option.none(), Option.none()])
-    expect(settings.telemetryEnabled).toBe(false)
+    expect(settings.telemetryOff).toEqual([expect.stringContaining("OTLP is off")])
     expect(settings.warnings).toEqual([])
   })
 
@@ -114,6 +114,13 @@ describe("reading", () => {
     expect(accept({ DATABASE_URL: url }).database.url).toEqual(Option.some(Redacted.make(url)))
   })
 
+  it.each(["localhost", "127.0.0.1", "::", "::1", "fe80::1%eth0", "::ffff:10.0.0.1", "reaper_1.example", "a.", "4.b"])(
+    "takes the host %s (O)",
+    (host) => {
+      expect(accept({ HTTP_HOST: host }).http.host).toBe(host)
+    }
+  )
+
   it("takes recorder and hub with their secrets (R10, X2)", () => {
     const settings = accept({
       RECORDER_URL: "https://rec.example/stop",
@@ -181,6 +188,7 @@ describe("refusing", () => {
     ["REAPER_PROVISION_FAILED_SIGNAL", "2"],
     ["CONFERENCE_CALLS_ENABLED", "nope"],
     ["HTTP_HOST", "  "],
+    ["HTTP_HOST", "a b"],
     ["HTTP_PORT", "65536"],
     ["HTTP_PORT", "-1"],
     ["KAFKA_BROKERS", "kafka"],
@@ -199,6 +207,22 @@ describe("refusing", () => {
     expect(others).toEqual([])
     expect(problem?.name).toBe(name)
     if (name !== "OTEL_EXPORTER_OTLP_ENDPOINT") expect(problem?.value).toBe(value)
+  })
+
+  it.each([
+    ...["a_b c", " 127.0.0.1", "http://a", "a:80", "a/b", "a,b", "é"],
+    ...["[::1]", ":::1", "::1%", "256.0.0.1", "1.2.3", "1234", "1234."],
+    ...["-a", "a-.b", "a..b", ".a", ".", "a".repeat(64), `${"a.".repeat(127)}a`]
+  ])("stops at the host %j, beside all that is wrong (O)", (HTTP_HOST) => {
+    expect(refuse({ HTTP_HOST, HTTP_PORT: "x" }).problems).toEqual([
+      {
+        name: "HTTP_HOST",
+        value: HTTP_HOST,
+        problem: expect.stringMatching(/^is neither a host name nor an IP address/),
+        allowed: "a host name or an IP address"
+      },
+      expect.objectContaining({ name: "HTTP_PORT" })
+    ])
   })
 
   it("names every wrong variable in one message, with value and what is allowed (O)", () => {
@@ -277,6 +301,83 @@ describe("cross checks", () => {
   })
 })
 
+describe("a database URL with special characters in its credentials", () => {
+  const wouldBePassword = (text: string) => `postgres://u:S3CR${text}ETPW@127.0.0.1:1/x`
+  const wouldBeUser = (text: string) => `postgres://S3CR${text}ETPW:pw@127.0.0.1:1/x`
+
+  it.each([
+    ["#", "refused"],
+    ["?", "refused"],
+    ["/", "refused"],
+    ["@", "taken"],
+    [":", "taken"],
+    ["[", "taken"],
+    ["]", "taken"],
+    ["%", "refused"],
+    [" ", "taken"],
+    ["+", "taken"],
+    ["&", "taken"],
+    ["\\", "taken"],
+    ["\n", "refused"]
+  ])("with %j alone is %s, in the user name as in the password", (character, expected) => {
+    for (const url of [wouldBePassword(character), wouldBeUser(character)]) {
+      const result = Settings.parse({ DATABASE_URL: url }, host)
+      expect([url, Result.isSuccess(result) ? "taken" : "refused"]).toEqual([url, expected])
+    }
+  })
+
+  const specials = [..."#?/@:[]% ,&=+\\"]
+  const texts = [
+    ...specials,
+    ...specials.flatMap((a) => specials.map((b) => `${a}ET${b}`)),
+    "@ETPW#?",
+    "@ETPW?#",
+    "@x:1/"
+  ]
+
+  it.each([
+    ["password", (text: string) => ["u", `S3CR${text}ETPW`] as const],
+    ["user name", (text: string) => [`S3CR${text}ETPW`, "pw"] as const]
+  ])("is refused with advice or read rightly, never split: any two in the %s (O)", (_, credentialsWith) => {
+    for (const text of texts) {
+      const credentials = credentialsWith(text).join(":")
+      const DATABASE_URL = `postgres://${credentials}@127.0.0.1:1/x`
+      const result = Settings.parse({ DATABASE_URL }, host)
+      if (Result.isFailure(result)) {
+        expect([text, result.failure.message]).toEqual([text, expect.stringContaining("percent-encode special char")])
+        expect(result.failure.message).not.toMatch(/S3CR|ETPW/)
+        continue
+      }
+      const url = new URL(DATABASE_URL)
+      const read = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+      expect([text, read, url.host, url.pathname, url.search]).toEqual([text, credentials, "127.0.0.1:1", "/x", ""])
+      expect(Settings.describe(result.success)).toContainEqual(["DATABASE_URL", "127.0.0.1:1/x", false])
+    }
+  })
+
+  it.each([
+    "postgres://h/x?user=u&password=S3CR#ETPW",
+    "postgres://h/x?user=u&password=S3CR@ETPW",
+    "postgres://h/x?user=u&password=S3CR&ETPW",
+    "postgres://h/x?user=u&password=S3CR%ETPW",
+    "postgres://h/x?user=u&password=S3CR+ETPW",
+    "postgres://u:pw@h/x#S3CR",
+    "postgres://u:pw@h:0/x"
+  ])("is refused as %s", (url) => {
+    const { message, problems } = refuse({ DATABASE_URL: url })
+    expect(problems).toHaveLength(1)
+    expect(message).not.toMatch(/S3CR|ETPW/)
+  })
+
+  it.each([
+    `postgres://u:${encodeURIComponent("#?/@:[]% ")}@h/x`,
+    `postgres://h/x?user=u&password=${encodeURIComponent("#?/@:[]% +&=")}`,
+    "postgres://u:pw@h/x?application_name=a?b/c:d"
+  ])("is taken with them percent-encoded, or where they do no harm: %s", (url) => {
+    expect(accept({ DATABASE_URL: url }).database.url).toEqual(Option.some(Redacted.make(url)))
+  })
+})
+
 describe("secrets", () => {
   const hush = "hunter2"
   const broken: ReadonlyArray<Settings.Environment> = [
@@ -288,6 +389,8 @@ describe("secrets", () => {
     { DATABASE_URL: `postgres://u:1?${hush}@db/x` },
     { DATABASE_URL: `postgres://u:1#${hush}@db/x` },
     { DATABASE_URL: `postgres://u:1@/${hush}@db/x` },
+    { DATABASE_URL: `postgres://u:1@${hush}#?@127.0.0.1:1/x` },
+    { DATABASE_URL: `postgres://u:1@${hush}?@127.0.0.1:1/x` },
     { DATABASE_URL: `postgres://u:${hush}%zz@db/x` },
     { DATABASE_URL: `postgres://u:${hush}@db/x?sslmode=no-verify` },
     { DATABASE_URL: `postgres://u:${hush}@db/x?connect_timeout=soon` },
@@ -347,17 +450,30 @@ describe("warnings", () => {
 
 describe("telemetry", () => {
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }
+  const unset = "OTEL_EXPORTER_OTLP_ENDPOINT is not set"
+  const isDisabled = "OTLP is off (OTEL_SDK_DISABLED is true): traces and metrics are not sent"
+  const noTraces = "OTLP is off for traces (OTEL_TRACES_EXPORTER is none): they are not sent"
+  const noMetrics = "OTLP is off for metrics (OTEL_METRICS_EXPORTER is none): they are not sent"
   it.each([
-    [{}, false],
-    [endpoint, true],
-    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://c/v1/traces" }, true],
-    [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://c/v1/metrics" }, true],
-    [{ ...endpoint, OTEL_SDK_DISABLED: "true" }, false],
-    [{ ...endpoint, OTEL_TRACES_EXPORTER: "none" }, true],
-    [{ ...endpoint, OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" }, false],
-    [{ OTEL_SERVICE_NAME: "x" }, false]
-  ])("with %j is on: %s", (env, expected) => {
-    expect(accept(env).telemetryEnabled).toBe(expected)
+    [{}, [`OTLP is off (${unset}): traces and metrics are not sent`]],
+    [{ OTEL_SERVICE_NAME: "x" }, [`OTLP is off (${unset}): traces and metrics are not sent`]],
+    [endpoint, []],
+    [
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://c/v1/traces" },
+      [`OTLP is off for metrics (${unset}): they are not sent`]
+    ],
+    [
+      { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://c/v1/metrics" },
+      [`OTLP is off for traces (${unset}): they are not sent`]
+    ],
+    [{ ...endpoint, OTEL_SDK_DISABLED: "true" }, [isDisabled]],
+    [{ OTEL_SDK_DISABLED: "TRUE" }, [isDisabled]],
+    [{ ...endpoint, OTEL_SDK_DISABLED: "1" }, []],
+    [{ ...endpoint, OTEL_TRACES_EXPORTER: "none" }, [noTraces]],
+    [{ ...endpoint, OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" }, [noTraces, noMetrics]],
+    [{ ...endpoint, OTEL_TRACES_EXPORTER: "console, otlp" }, []]
+  ])("with %j says what is not sent and why: %j", (env, expected) => {
+    expect(accept(env).telemetryOff).toEqual(expected)
   })
 })
 

@@ -1,4 +1,5 @@
 /** What the start log says, in plain words: which database, which options, what is not configured and what that means. */
+import { isIPv6 } from "node:net"
 import { Effect, Option } from "effect"
 import * as Settings from "../../services/Settings.ts"
 import { version } from "./Version.ts"
@@ -15,8 +16,14 @@ const notConfigured = (settings: Settings.Settings): ReadonlyArray<string> => [
   Option.isNone(settings.hub)
     ? "no realtime hub is configured (REALTIME_HUB_URL): pushes wait in messenger.realtime_outbox"
     : "REALTIME_HUB_URL is set, but this version delivers nothing: pushes wait in messenger.realtime_outbox",
-  ...(settings.telemetryEnabled ? [] : ["OTLP is off (OTEL_EXPORTER_OTLP_ENDPOINT): traces stay in the process"])
+  ...settings.telemetryOff
 ]
+
+// What listens everywhere is reached here; a URL has IPv6 in brackets.
+const urlHost = (host: string): string => {
+  if (host === "0.0.0.0" || host === "::") return "localhost"
+  return isIPv6(host) ? `[${host}]` : host
+}
 
 export const logStart = Effect.fnUntraced(function* (settings: Settings.Settings, database: string) {
   yield* Effect.logInfo(`conference-room-reaper ${version} starts`).pipe(
@@ -24,7 +31,7 @@ export const logStart = Effect.fnUntraced(function* (settings: Settings.Settings
   )
   yield* Effect.logInfo(`database: ${database}`)
   const { host, port } = settings.http
-  const origin = `http://${host === "0.0.0.0" || host === "::" ? "localhost" : host}:${port}`
+  const origin = `http://${urlHost(host)}:${port}`
   // With port 0 only the server's own line, "Listening on …", knows the port.
   if (port !== 0)
     yield* Effect.logInfo(`health: ${origin}/health/live and ${origin}/health/ready, metrics: ${origin}/metrics`)
