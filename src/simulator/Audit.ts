@@ -13,7 +13,7 @@ import type { Windows } from "../domain/Phase.ts"
 import { checks, figuresQuery } from "./AuditChecks.ts"
 
 export interface Options {
-  /** The worker's windows. */
+  /** The worker's windows, for the rooms that are open: a closing is judged by the window that its evidence names. */
   readonly windows: Windows
   /** The moment of the audit. */
   readonly asOf: Instant.Instant
@@ -45,6 +45,8 @@ interface Figures {
 export interface Report {
   /** One line for each breach, with the room's id; the first fifty of each check, and how many more there are. */
   readonly breaches: ReadonlyArray<string>
+  /** All of them, those that are not listed too. */
+  readonly breachCount: number
   readonly figures: Figures
 }
 
@@ -54,16 +56,18 @@ interface BreachRow {
   readonly total: number
 }
 
-const interval = (duration: Duration.Duration): string => `${Duration.toMillis(duration)} milliseconds`
+/** As PostgreSQL reads it. */
+export const interval = (duration: Duration.Duration): string => `${Duration.toMillis(duration)} milliseconds`
 
 const listed = 50
 
-const lines = (check: string, rows: ReadonlyArray<BreachRow>): ReadonlyArray<string> => {
+const finding = (check: string, rows: ReadonlyArray<BreachRow>) => {
   const total = rows[0]?.total ?? 0
-  return [
+  const lines = [
     ...rows.map((row) => `${check}: ${row.id}${row.detail === null ? "" : ` (${row.detail})`}`),
     ...(total > rows.length ? [`${check}: ${total - rows.length} more`] : [])
   ]
+  return { lines, total }
 }
 
 export const audit = (options: Options): Effect.Effect<Report, SqlError, SqlClient> =>
@@ -80,9 +84,13 @@ export const audit = (options: Options): Effect.Effect<Report, SqlError, SqlClie
     const found = yield* Effect.forEach(checks, (check) =>
       sql
         .unsafe<BreachRow>(`${check.query} order by id limit ${listed}`, given)
-        .pipe(Effect.map((rows) => lines(check.name, rows)))
+        .pipe(Effect.map((rows) => finding(check.name, rows)))
     )
     const [figures] = yield* sql.unsafe<Figures>(figuresQuery, given)
     if (figures === undefined) return yield* Effect.die("an aggregate without a row")
-    return { breaches: found.flat(), figures }
+    return {
+      breaches: found.flatMap(({ lines }) => lines),
+      breachCount: found.reduce((sum, { total }) => sum + total, 0),
+      figures
+    }
   })

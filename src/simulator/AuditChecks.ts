@@ -1,5 +1,6 @@
 /**
  * The audit's checks as SQL. Each reads `room`, a session with what the rules say of it, and returns the breaches.
+ * An open room is judged by the windows given, a closed one by the window that its evidence names: that one was in force.
  * Parameters: AsOf, allowance, EmptyRoomGrace, ProvisionTimeout, StaleLiveTimeout, whether a failed provision signals.
  */
 import { topic } from "../domain/ConferenceEnded.ts"
@@ -9,19 +10,23 @@ const preamble = `
     select $1::timestamptz as as_of, $2::interval as allowance, $3::interval as grace, $4::interval as provision,
       $5::interval as stale, $6::boolean as failed_signal
   ),
+  closing as (
+    select conference_id, (evidence ->> 'windowMillis')::float8 * interval '1 millisecond' as time_window
+    from messenger.conference_reaper_closings
+  ),
   room as (
     select s.*, given.*,
       s.status in ('Provisioning', 'Active') as is_open,
       s.status = 'Ended' and coalesce(s.end_reason in ('EmptyTimeout', 'Timeout'), false) as ended_by_worker,
-      -- The moment it fell due by the facts: of an open room the earliest window, of a closed one that of its reason.
+      -- The moment it fell due by the facts: of an open room the earliest window; of a closed one without evidence, none.
       case
-        when s.status in ('Provisioning', 'Failed') then s.created_at + given.provision
+        when s.status = 'Provisioning' then s.created_at + given.provision
         when s.status = 'Active' and s.active_participant_count = 0 then s.last_activity_at + given.grace
         when s.status = 'Active' then s.last_activity_at + given.stale
-        when s.end_reason = 'EmptyTimeout' then s.last_activity_at + given.grace
-        when s.end_reason = 'Timeout' then s.last_activity_at + given.stale
+        when s.status = 'Failed' then s.created_at + closing.time_window
+        when s.end_reason in ('EmptyTimeout', 'Timeout') then s.last_activity_at + closing.time_window
       end as due_at
-    from messenger.conference_sessions s cross join given
+    from messenger.conference_sessions s cross join given left join closing on closing.conference_id = s.id
   ),
   event as (
     select o.payload ->> 'ConferenceId' as conference_id, o.* from messenger.outbox_messages o where o.topic = '${topic}'
@@ -195,10 +200,11 @@ const ofRows: ReadonlyArray<Check> = [
           or c.end_reason is distinct from room.end_reason
           or c.phase <> case room.end_reason
             when 'EmptyTimeout' then 'empty-room' when 'Timeout' then 'stale-live' else 'provision-timeout' end
-          or c.as_of <> room.ended_at or c.due_at <> room.due_at
+          or c.as_of <> room.ended_at or c.due_at is distinct from room.due_at
           or c.message_id is distinct from event.message_id
           or (c.evidence ->> 'lastActivityAt')::timestamptz is distinct from room.last_activity_at
           or (c.evidence ->> 'createdAt')::timestamptz is distinct from room.created_at
+          or (c.evidence ->> 'startedAt')::timestamptz is distinct from room.started_at
           or (c.evidence ->> 'activeParticipantCount')::int is distinct from room.active_participant_count)`
     )
   }

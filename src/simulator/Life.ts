@@ -92,6 +92,9 @@ const expect = (steps: ReadonlyArray<Step>, ending: Ending, pace: Pace): Expecte
   }
 }
 
+// At the same millisecond people leave after whatever needs somebody inside, and the end comes last.
+const turn = ({ command }: Step): number => (command._tag === "End" ? 2 : command._tag === "Leave" ? 1 : 0)
+
 const tell = (source: Random.Random, pace: Pace, number: number): Life => {
   const kind = byShare(source, shares)
   const provision = step(0, { _tag: "Provision", mediaType: chance(source, 0.6) ? "Video" : "Audio" })
@@ -112,8 +115,8 @@ const tell = (source: Random.Random, pace: Pace, number: number): Life => {
     ...RecordingPath.draw(source, pace, sittings),
     ...(end === "normal" ? [step(over + endDelay, { _tag: "End" })] : [])
   ]
-  // The sort is stable: at the same millisecond the order above holds, a join before a leave, the end last of all.
-  const inOrder = steps.sort((a, b) => a.at - b.at)
+  // The sort is stable: at the same millisecond and turn the order above holds.
+  const inOrder = steps.sort((a, b) => a.at - b.at || turn(a) - turn(b))
   return { number, kind, steps: inOrder, expected: expect(inOrder, end, pace) }
 }
 

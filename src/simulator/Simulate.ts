@@ -2,7 +2,7 @@
  * Traffic as a messenger makes it: rooms begin at a given rate and live in real time, each as its Life says. The worker
  * runs elsewhere on the same database. At the end everything is counted and the database is audited.
  */
-import { Clock, Duration, Effect, Exit, FiberSet, Option, Random, Ref, Semaphore } from "effect"
+import { Clock, Duration, Effect, FiberSet, Option, Random, Ref, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Audit from "./Audit.ts"
@@ -14,6 +14,8 @@ import * as PatientClient from "./PatientClient.ts"
 import { play } from "./Player.ts"
 import * as Progress from "./Progress.ts"
 import * as Run from "./Run.ts"
+import { inStages } from "./Stages.ts"
+import { awaitWorker } from "./WorkersTurn.ts"
 
 export interface SimulateOptions {
   readonly roomsPerSecond: number
@@ -23,7 +25,7 @@ export interface SimulateOptions {
   readonly timeScale: number
   /** How long rooms are started; none: until interrupted. */
   readonly duration: Option.Option<Duration.Duration>
-  /** Whether lives that have begun are played to their end, also after an interruption. */
+  /** Whether lives that have begun are played to their end and the worker gets its turn, also after an interruption. */
   readonly drain: boolean
   readonly seed: number
   /** With this many lives under way the next room waits for one to end. */
@@ -33,6 +35,8 @@ export interface SimulateOptions {
   readonly provisionFailedSignal: boolean
   /** Given the summary at the end, also when the run was interrupted and nobody is there to take the result. */
   readonly onEnd: (summary: Summary) => Effect.Effect<void>
+  /** Waited for from the first interruption on: when it completes, the run breaks off without a summary. */
+  readonly brokenOff: Effect.Effect<void>
 }
 
 export interface Summary {
@@ -130,9 +134,22 @@ const summarise = ({ client, options, run, tally }: Traffic): Effect.Effect<Summ
     }
   })
 
+const makeTraffic = (traffic: Traffic, lives: FiberSet.FiberSet): Effect.Effect<void, never, SqlClient> =>
+  Option.match(traffic.options.duration, {
+    onNone: () => startRooms(traffic, lives),
+    onSome: (duration) => Effect.asVoid(Effect.timeoutOption(startRooms(traffic, lives), duration))
+  })
+
+const drain = ({ options, run }: Traffic, lives: FiberSet.FiberSet): Effect.Effect<void, SqlError, SqlClient> =>
+  Effect.logInfo("no more rooms begin, the lives under way are played to their end").pipe(
+    Effect.andThen(FiberSet.awaitEmpty(lives)),
+    Effect.andThen(awaitWorker(run, options.timing, options.auditAllowance))
+  )
+
 /**
- * Makes traffic for `duration`, or until interrupted; then, with `drain`, waits for the lives under way, else breaks them
- * off where they are. The draining of a run that was interrupted cannot be interrupted again.
+ * Makes traffic for `duration`, or until interrupted; then, with `drain`, waits for the lives under way and for the
+ * worker, else breaks the lives off where they are. An interruption ends the traffic or the waiting, not the run;
+ * only during the summary does it break the run off.
  */
 export const simulate = (options: SimulateOptions): Effect.Effect<Summary, Pace.TimingRefused | SqlError, SqlClient> =>
   Effect.gen(function* () {
@@ -146,27 +163,14 @@ export const simulate = (options: SimulateOptions): Effect.Effect<Summary, Pace.
       tally: yield* Ref.make(Progress.nothingYet)
     }
     yield* Effect.logInfo("traffic begins").pipe(Effect.annotateLogs({ runId: run.id, seed: options.seed }))
-    return yield* Effect.uninterruptibleMask((restore) =>
+    return yield* inStages(options.brokenOff, ({ stage, last }) =>
       Effect.gen(function* () {
         const lives = yield* FiberSet.make()
         yield* logProgress(traffic).pipe(Effect.delay(progressInterval), Effect.forever, Effect.forkScoped)
-        const starting = startRooms(traffic, lives)
-        const stopped = yield* restore(
-          Option.match(options.duration, {
-            onNone: () => starting,
-            onSome: (duration) => Effect.timeoutOption(starting, duration)
-          })
-        ).pipe(Effect.exit)
-        const interrupted = Exit.hasInterrupts(stopped)
-        if (Exit.isFailure(stopped) && !interrupted) return yield* Effect.failCause(stopped.cause)
-        if (options.drain) {
-          const lastLife = FiberSet.awaitEmpty(lives)
-          yield* interrupted ? lastLife : Effect.exit(restore(lastLife))
-        }
+        yield* stage(makeTraffic(traffic, lives))
+        if (options.drain) yield* stage(drain(traffic, lives))
         yield* FiberSet.clear(lives)
-        const summary = yield* summarise(traffic)
-        yield* options.onEnd(summary)
-        return summary
+        return yield* last(Effect.tap(summarise(traffic), options.onEnd))
       })
     )
   }).pipe(Effect.scoped)

@@ -180,6 +180,25 @@ const mutations: ReadonlyArray<Mutation> = [
       `update ${closings} set due_at = due_at + interval '1 microsecond' where conference_id = '${emptied}'`,
     breaks: ["evidence that does not say what the row says"]
   },
+  ...["activeParticipantCount", "createdAt", "lastActivityAt", "startedAt", "windowMillis"].map((fact) => ({
+    does: `evidence without ${fact}`,
+    sql: ({ emptied }: Rooms) =>
+      `update ${closings} set evidence = evidence - '${fact}' where conference_id = '${emptied}'`,
+    breaks: ["evidence that does not say what the row says"]
+  })),
+  {
+    does: "evidence of another window than the one that decided",
+    sql: ({ zombie }) =>
+      `update ${closings} set evidence = jsonb_set(evidence, '{windowMillis}', '90000') where conference_id = '${zombie}'`,
+    breaks: ["evidence that does not say what the row says"]
+  },
+  {
+    does: "a room that was closed before its own window had passed",
+    sql: ({ unborn }) =>
+      `update ${closings} set due_at = due_at + interval '5 minutes',
+         evidence = jsonb_set(evidence, '{windowMillis}', '420000') where conference_id = '${unborn}'`,
+    breaks: ["closed early"]
+  },
   {
     does: "an end by the messenger that the worker also claims",
     sql: ({ emptied }) => `update ${sessions} set end_reason = 'Completed' where id = '${emptied}'`,
@@ -225,6 +244,25 @@ describe("the audit", () => {
       )
     }
 
+    it.effect.each([1000, 1 / 10])(
+      "judges what is closed by the windows in force then, %d times today's (W7)",
+      (times) =>
+        Effect.gen(function* () {
+          yield* Traffic
+          const { windows, asOf } = options
+          const others = {
+            emptyRoomGrace: Duration.times(windows.emptyRoomGrace, times),
+            provisionTimeout: Duration.times(windows.provisionTimeout, times),
+            staleLiveTimeout: Duration.times(windows.staleLiveTimeout, times)
+          }
+          // The open rooms are judged by the windows given, so these have time enough.
+          const allowance = Duration.hours(1)
+          const { breaches, figures } = yield* audit({ ...options, windows: others, asOf, allowance })
+          expect(breaches).toEqual([])
+          expect(figures).toMatchObject({ worstEmptyRoomDelay: 1, worstProvisionDelay: 1, worstStaleDelay: 1 })
+        })
+    )
+
     it.effect("lets a room be due for as long as the allowance, and no longer", () =>
       Effect.gen(function* () {
         const { justEmptied } = yield* Traffic
@@ -266,16 +304,17 @@ describe("the audit", () => {
       })
     )
 
-    it.effect("lists the first fifty of a kind and says how many more there are", () =>
+    it.effect("lists the first fifty of a kind, says how many more there are, and counts them all", () =>
       Effect.gen(function* () {
         yield* Traffic
-        const { breaches } = yield* auditAfter(
+        const { breaches, breachCount } = yield* auditAfter(
           `insert into ${sessions} (id, chat_id, deal_id, tenant_id, started_by_user_id, media_type, status, created_at,
              last_activity_at, updated_at)
            select gen_random_uuid(), chat_id, deal_id, tenant_id, started_by_user_id, media_type, 'Provisioning',
              created_at, last_activity_at, updated_at
            from (select * from ${sessions} order by created_at limit 1) s, generate_series(1, 60)`
         )
+        expect(breachCount).toBe(60)
         expect(breaches).toHaveLength(51)
         expect(breaches.at(-1)).toBe("due and not closed: 10 more")
       })

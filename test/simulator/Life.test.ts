@@ -76,6 +76,27 @@ describe("a life", () => {
     })
   )
 
+  it.effect(
+    "starts its recordings while somebody is inside, also where the last one leaves at the same millisecond",
+    () =>
+      Effect.gen(function* () {
+        // Meetings of a few milliseconds, so that their steps meet.
+        const dense = yield* paceOf({ ...usual, heartbeatInterval: Duration.minutes(2) }, 2400)
+        const told = yield* Effect.forEach(
+          Array.from({ length: 5000 }, (_, number) => number),
+          (number) => Life.generate(5, number, dense)
+        )
+        const together = told.filter(({ steps }) =>
+          steps.some(
+            ({ at, command }) =>
+              command._tag === "StartRecording" && steps.some((step) => step.at === at && step.command._tag === "Leave")
+          )
+        )
+        expect(together.length).toBeGreaterThan(100)
+        expect(told.flatMap((life) => follow(life).faults)).toEqual([])
+      })
+  )
+
   const seconds = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
   const number = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 

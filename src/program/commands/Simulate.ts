@@ -1,5 +1,5 @@
 /** `simulate`: a messenger's traffic on the worker's database, to watch the worker by and to test it against. */
-import { Duration, Effect, Ref } from "effect"
+import { Duration, Effect } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import * as DurationText from "../../domain/DurationText.ts"
 import * as Database from "../../layers/Database.ts"
@@ -8,8 +8,9 @@ import { storeUnavailable } from "../../layers/PgError.ts"
 import { leaveBehind } from "../../simulator/LeftBehind.ts"
 import * as Simulator from "../../simulator/Simulate.ts"
 import * as Environment from "./Environment.ts"
-import { ExitCode } from "./ExitCode.ts"
+import { ExitCode, exitWith } from "./ExitCode.ts"
 import { report } from "./SimulateReport.ts"
+import { secondSignal } from "./SimulateSignals.ts"
 
 const duration = (name: string) =>
   Flag.String(name).pipe(
@@ -37,6 +38,15 @@ const positive = (name: string, fallback: number) =>
     Flag.withDefault(fallback)
   )
 
+const whole = (name: string, least: number, fallback: number) =>
+  Flag.Int(name).pipe(
+    Flag.filter(
+      (value) => value >= least,
+      () => `a whole number of ${least} or more`
+    ),
+    Flag.withDefault(fallback)
+  )
+
 const flags = {
   rate: positive("rate", 2).pipe(Flag.withDescription("Rooms that begin each second (default 2)")),
   timeScale: positive("time-scale", 60).pipe(
@@ -47,17 +57,17 @@ const flags = {
     Flag.optional
   ),
   drain: Flag.Boolean("drain").pipe(
-    Flag.withDescription("Play the lives that have begun to their end, and give the worker the time to close them"),
+    Flag.withDescription(
+      "Play the lives that have begun to their end, and give the worker the time to close them: a crashed room takes REAPER_STALE_LIVE_TIMEOUT"
+    ),
     Flag.withDefault(false)
   ),
   seed: Flag.Int("seed").pipe(Flag.withDescription("Same seed, same lives (default 1)"), Flag.withDefault(1)),
-  hanging: Flag.Int("hanging").pipe(
-    Flag.withDescription("Rooms left hanging before the traffic begins, due at once (default 9)"),
-    Flag.withDefault(9)
+  hanging: whole("hanging", 0, 9).pipe(
+    Flag.withDescription("Rooms left hanging before the traffic begins, due at once (default 9)")
   ),
-  maxLiveRooms: Flag.Int("max-live").pipe(
-    Flag.withDescription("Lives under way at the same time at the most (default 500)"),
-    Flag.withDefault(500)
+  maxLiveRooms: whole("max-live", 1, 500).pipe(
+    Flag.withDescription("Lives under way at the same time at the most (default 500)")
   ),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print the summary as JSON"), Flag.withDefault(false))
 }
@@ -88,8 +98,10 @@ const handle = Effect.fnUntraced(function* (input: Command.Command.Config.Infer<
         provisionFailedSignal,
         onEnd: (summary) =>
           Environment.print(report(summary, input.json)).pipe(
-            Effect.andThen(Ref.set(exitCode, summary.audit.breaches.length === 0 ? 0 : 1))
-          )
+            Effect.andThen(exitWith(summary.audit.breachCount === 0 ? 0 : 1)),
+            Effect.provideService(ExitCode, exitCode)
+          ),
+        brokenOff: secondSignal
       })
     }).pipe(Effect.provide(Database.layer(target.config)))
   }).pipe(

@@ -17,7 +17,7 @@ const lines = ({ rooms, tally, audit }: Summary): ReadonlyArray<readonly [string
     "  outbox / realtime / closing rows",
     `${audit.figures.outbox} / ${audit.figures.realtime} / ${audit.figures.closings}`
   ],
-  ["  audit breaches", audit.breaches.length]
+  ["  audit breaches", audit.breachCount]
 ]
 
 /** Text for people, or the whole summary as one line of JSON. */
