@@ -26,7 +26,10 @@ export default defineConfig({
     silent: "passed-only",
     projects: [
       project("PostgreSQL 18", { include: ["test/servers/BlackHole.servers.ts"] }),
-      project("PgBouncer", { ...suites, include: [...suites.include, "test/servers/RunLock.servers.ts"] }),
+      project("PgBouncer", {
+        ...suites,
+        include: [...suites.include, "test/servers/RunLock.servers.ts", "test/servers/WakeUps.servers.ts"]
+      }),
       project("PostgreSQL 14", suites),
       project("PostgreSQL 15 of Debian", { include: ["test/layers/Pg*.contract.integration.test.ts"] })
     ]

@@ -65,7 +65,7 @@ const read = (entry: string): Explained | undefined => {
     name: name(query),
     milliseconds: Number(duration[1]),
     pages: count("hit") + count("read"),
-    access: [...new Set(access.filter((scan) => /conference_sessions|ix_conf_active/.test(scan)))],
+    access: [...new Set(access.filter((scan) => /conference_sessions|ix_conf_/.test(scan)))],
     // Arrays of ids are long and say nothing.
     plan: plan
       .join("\n")

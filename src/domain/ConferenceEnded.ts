@@ -8,6 +8,7 @@ import {
   ChatId,
   ConferenceId,
   DealId,
+  EndReason,
   type JobRunId,
   MediaType,
   RecordingId,
@@ -28,25 +29,41 @@ const messageIdNamespace = "5f0c3a52-9d0e-5c57-8b9e-3f6c6a1d7c41"
 export const messageId = (conferenceId: ConferenceId): string =>
   uuidv5(`${eventType}:${conferenceId}`, messageIdNamespace)
 
+// All that Instant.format can write, far years included, so that this check refuses no room.
+const InstantOnWire = Schema.String.annotate({ format: "date-time" })
+  .check(Schema.isPattern(/^(\d{4}|[+-]\d{6})-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(\d{3})?Z$/u))
+  .pipe(Schema.decodeTo(InstantFromIso))
+
+const Participant = Schema.Struct({
+  UserId,
+  JoinedAt: InstantOnWire,
+  LeftAt: Schema.optionalKey(InstantOnWire)
+})
+
 /** The payload (W3). `RecordingId` and `LeftAt` are absent when there is none. */
-const Payload = Schema.Struct({
+export const Payload = Schema.Struct({
   ConferenceId,
   ChatId,
   DealId,
   TenantId,
   MediaType,
   Status: Schema.Literal("Ended"),
-  EndReason: Schema.Literals(["EmptyTimeout", "Timeout", "Error"]),
+  EndReason,
   StartedByUserId: UserId,
-  StartedAt: InstantFromIso,
-  EndedAt: InstantFromIso,
-  DurationSeconds: Schema.Int,
+  StartedAt: InstantOnWire,
+  EndedAt: InstantOnWire,
+  DurationSeconds: Schema.Int.annotate({ description: "Whole seconds from StartedAt to EndedAt." }),
   PeakParticipantCount: Schema.Int,
-  Participants: Schema.Array(
-    Schema.Struct({ UserId, JoinedAt: InstantFromIso, LeftAt: Schema.optionalKey(InstantFromIso) })
-  ),
-  WasRecorded: Schema.Boolean,
-  RecordingId: Schema.optionalKey(RecordingId)
+  Participants: Schema.Array(Participant),
+  WasRecorded: Schema.Boolean.annotate({ description: "Whether there is a recording that has not failed." }),
+  RecordingId: Schema.optionalKey(
+    RecordingId.annotate({
+      description: "The newest of those recordings; absent when there is none. It may still be in the making."
+    })
+  )
+}).annotate({
+  title: "conference-ended",
+  description: "A conference has ended. Ids, enums and life-cycle facts only."
 })
 
 export interface OutboxMessage {

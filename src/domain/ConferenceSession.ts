@@ -6,8 +6,9 @@ import { Schema } from "effect"
 import { InstantFromIso } from "./Instant.ts"
 
 // PostgreSQL accepts any 128 bits as a uuid; the RFC's version and variant bits are none of our business.
+// The u flag: only such a pattern is carried into a generated JSON Schema.
 const uuid = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, { expected: "a lower-case UUID" })
+  Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u, { expected: "a lower-case UUID" })
 )
 
 export const ConferenceId = uuid.pipe(Schema.brand("ConferenceId"))
@@ -28,6 +29,10 @@ export type JobRunId = typeof JobRunId.Type
 
 export const MediaType = Schema.Literals(["Audio", "Video"])
 export type MediaType = typeof MediaType.Type
+
+/** The end reasons that this worker writes; others are written by others. */
+export const EndReason = Schema.Literals(["EmptyTimeout", "Timeout", "Error"])
+export type EndReason = typeof EndReason.Type
 
 const SessionStatus = Schema.Literals(["Provisioning", "Active", "Ended", "Failed"])
 

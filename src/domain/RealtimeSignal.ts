@@ -1,16 +1,29 @@
 /** The row of `messenger.realtime_outbox` that tells a chat's clients of a closed conference (W1, W2). Ids and enums only. */
-import type { ChatId, ConferenceId, JobRunId } from "./ConferenceSession.ts"
+import { Schema } from "effect"
+import { ChatId, ConferenceId, type JobRunId } from "./ConferenceSession.ts"
 import type { DomainEvent } from "./DomainEvent.ts"
 import type { Instant } from "./Instant.ts"
 
-export interface RealtimeSignal {
-  /** `ConferenceEnded` for a failed provision too; `signal` tells them apart. */
-  readonly kind: "ConferenceEnded"
-  readonly targetKind: "ChatGroup"
-  readonly chatId: ChatId
-  readonly sessionKind: "Conference"
-  readonly sessionId: ConferenceId
-  readonly signal: "Ended" | "Failed"
+const fields = {
+  kind: Schema.Literal("ConferenceEnded").annotate({
+    description: "Also for a conference that did not come up; `signal` tells them apart."
+  }),
+  targetKind: Schema.Literal("ChatGroup"),
+  chatId: ChatId,
+  sessionKind: Schema.Literal("Conference"),
+  sessionId: ConferenceId,
+  signal: Schema.Literals(["Ended", "Failed"])
+}
+
+const Row = Schema.Struct(fields)
+
+/** The row as it is pushed to the hub (X2). */
+export const HubPush = Schema.Struct({
+  id: Schema.Int.annotate({ description: "Names the push: a repeat carries the same id." }),
+  ...fields
+}).annotate({ title: "hub-push", description: "Tell the clients of this chat that the state of a conference changed." })
+
+export interface RealtimeSignal extends Schema.Schema.Type<typeof Row> {
   readonly headers: Readonly<Record<string, string>>
   /** AsOf of the cycle that wrote it. */
   readonly createdAt: Instant

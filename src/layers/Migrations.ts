@@ -5,9 +5,12 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { StoreUnavailable } from "../services/StoreError.ts"
 import tables from "./migrations/0001Tables.ts"
+import deliveryIndexes from "./migrations/0002DeliveryIndexes.ts"
 import { lostConnectionAsFailure, orUnavailable } from "./PgError.ts"
 
 const table = "messenger.conference_reaper_migrations"
+
+const loader = Migrator.fromRecord({ "0001_tables": tables, "0002_delivery_indexes": deliveryIndexes })
 
 const schemaExists = Effect.gen(function* () {
   const sql = yield* SqlClient
@@ -32,7 +35,7 @@ const toSqlError = (error: Migrator.MigrationError | SqlError): Effect.Effect<ne
 
 /** Names of the migrations that were applied now, oldest first; empty when the database was up to date. */
 export const migrate: Effect.Effect<ReadonlyArray<string>, StoreUnavailable, SqlClient> = ensureSchema.pipe(
-  Effect.andThen(Migrator.make({})({ loader: Migrator.fromRecord({ "0001_tables": tables }), table })),
+  Effect.andThen(Migrator.make({})({ loader, table })),
   Effect.catch(toSqlError),
   orUnavailable("migrate"),
   lostConnectionAsFailure("migrate"),

@@ -8,6 +8,7 @@ import { Cause, Effect, Layer, Schema } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import * as DurationText from "../domain/DurationText.ts"
+import { DeliveryHealth } from "../services/DeliveryHealth.ts"
 import { Liveness } from "../services/Liveness.ts"
 import { Store } from "../services/Store.ts"
 
@@ -40,7 +41,7 @@ const unavailable = ({ host, port }: Address, cause: unknown): HttpServerUnavail
   return new HttpServerUnavailable({ host, port, reason: reasons[error.code ?? ""] ?? error.message ?? String(cause) })
 }
 
-const health = (isHealthy: boolean, body: { readonly status: string; readonly reason?: string }) =>
+const health = (isHealthy: boolean, body: { readonly status: string } & Readonly<Record<string, unknown>>) =>
   HttpServerResponse.jsonUnsafe(body, { status: isHealthy ? 200 : 503, headers: { "cache-control": "no-store" } })
 
 const live = Effect.gen(function* () {
@@ -50,9 +51,12 @@ const live = Effect.gen(function* () {
     : health(false, { status: "stuck", reason: `no cycle was tried for ${DurationText.format(silentFor)}` })
 })
 
+// A receiver that is away is no reason to take the process out of service: rooms are closed meanwhile, rows wait.
 const ready = Effect.gen(function* () {
   yield* (yield* Store).ping
-  return health(true, { status: "ready" })
+  const delivery = yield* (yield* DeliveryHealth).check
+  const isDegraded = Object.values(delivery).some(({ status }) => status === "degraded")
+  return health(true, { status: isDegraded ? "degraded" : "ready", delivery })
 }).pipe(
   Effect.catchTag("StoreUnavailable", ({ message }) =>
     Effect.succeed(health(false, { status: "not ready", reason: message }))
@@ -97,7 +101,9 @@ const server = (address: Address): Layer.Layer<HttpServer.HttpServer, HttpServer
   )
 
 /** Serves the routes; gives the server, whose address tells the port where `port` is 0. */
-export const layer = (address: Address): Layer.Layer<HttpServer.HttpServer, HttpServerUnavailable, Liveness | Store> =>
+export const layer = (
+  address: Address
+): Layer.Layer<HttpServer.HttpServer, HttpServerUnavailable, DeliveryHealth | Liveness | Store> =>
   HttpRouter.serve(routes, { disableLogger: true }).pipe(
     Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
     Layer.provideMerge(server(address))

@@ -49,6 +49,7 @@ export const pausedBatch = Effect.gen(function* () {
     reached: Deferred.await(reached),
     release: Deferred.succeed(released, undefined),
     layer: Layer.succeed(IntegrationOutbox, {
+      ...outbox,
       append: (messages) =>
         Deferred.succeed(reached, undefined).pipe(
           Effect.andThen(Deferred.await(released)),

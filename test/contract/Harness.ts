@@ -7,7 +7,7 @@ import type { Closing } from "../../src/domain/Closing.ts"
 import type { ConferenceId } from "../../src/domain/ConferenceSession.ts"
 import type { Instant } from "../../src/domain/Instant.ts"
 import type { RefusalPoint } from "../fakes/Faults.ts"
-import type { PoisonRow, RunRow } from "../fakes/Tables.ts"
+import type { Delivery, PoisonRow, RunRow } from "../fakes/Tables.ts"
 import type { ParticipantRow, RecordingRow, SessionRow } from "../support/Sessions.ts"
 
 /** The messenger's side: join, leave, end-conference. Rolled back with its scope unless committed. */
@@ -74,6 +74,9 @@ export class Harness extends Context.Service<
     readonly recordings: Effect.Effect<ReadonlyArray<RecordingRow>>
     readonly outbox: Effect.Effect<ReadonlyArray<StoredMessage>>
     readonly realtime: Effect.Effect<ReadonlyArray<StoredSignal>>
+    /** How far each row of the outboxes has come, in the order of the ids. */
+    readonly eventDelivery: Effect.Effect<ReadonlyArray<Delivery>>
+    readonly signalDelivery: Effect.Effect<ReadonlyArray<Delivery>>
     readonly closings: Effect.Effect<ReadonlyArray<Closing>>
     readonly poison: Effect.Effect<ReadonlyArray<PoisonRow>>
     /** Newest first. */

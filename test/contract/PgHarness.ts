@@ -9,7 +9,7 @@ import type { PoisonRow, RunRow } from "../fakes/Tables.ts"
 import { at, jobRunId, type ParticipantRow, type RecordingRow, type SessionRow } from "../support/Sessions.ts"
 import { Harness, type StoredMessage, type StoredSignal } from "./Harness.ts"
 import { commitGate, install } from "./PgRefusals.ts"
-import { readAll, toColumns } from "./PgRows.ts"
+import { readAll, readDelivery, toColumns } from "./PgRows.ts"
 
 const applicationName = "contract-harness"
 
@@ -127,6 +127,8 @@ const make = Effect.gen(function* () {
     recordings: readAll<RecordingRow>(sql, "call_recordings", "id", ["updated_at"]),
     outbox: readAll<StoredMessage>(sql, "outbox_messages", "id", [...delivery, "published_at"]),
     realtime: readAll<StoredSignal>(sql, "realtime_outbox", "id", [...delivery, "dispatched_at", "expired_at"]),
+    eventDelivery: readDelivery(sql, "outbox_messages", "published_at", "null"),
+    signalDelivery: readDelivery(sql, "realtime_outbox", "dispatched_at", "expired_at"),
     closings: readAll<Closing>(sql, "conference_reaper_closings", "conference_id", ["created_at"]),
     poison: readAll<PoisonRow>(sql, "conference_reaper_poison", "conference_id, phase", ["row_version"]),
     runs: readAll<RunRow>(sql, "conference_reaper_runs", "as_of desc")

@@ -15,16 +15,19 @@ import * as PgHarness from "./PgHarness.ts"
 const options = { ...defaults, lockTtl: Duration.seconds(3) }
 
 /** For suites with the real clock: a database's answer does not wait for a test's. */
-export const layer = Layer.unwrap(
-  Effect.map(migratedDatabase, ({ url, worker }) =>
-    Layer.mergeAll(
-      PgTransaction.layer,
-      PgConferenceRepository.layer,
-      PgIntegrationOutbox.layer,
-      PgRealtimeOutbox.layer,
-      PgReaperJournal.layer,
-      PgRunLock.layer(worker),
-      PgHarness.layer(url)
-    ).pipe(Layer.provide(Database.layer(worker)), Layer.provide(Layer.succeed(ReaperOptions, options)))
+export const withKeyPolicy = (keyPolicy: "park" | "block") =>
+  Layer.unwrap(
+    Effect.map(migratedDatabase, ({ url, worker }) =>
+      Layer.mergeAll(
+        PgTransaction.layer,
+        PgConferenceRepository.layer,
+        PgIntegrationOutbox.layer({ keyPolicy }),
+        PgRealtimeOutbox.layer,
+        PgReaperJournal.layer,
+        PgRunLock.layer(worker),
+        PgHarness.layer(url)
+      ).pipe(Layer.provide(Database.layer(worker)), Layer.provide(Layer.succeed(ReaperOptions, options)))
+    )
   )
-)
+
+export const layer = withKeyPolicy("park")

@@ -17,7 +17,7 @@ export const ports = Layer.unwrap(
     Layer.mergeAll(
       PgTransaction.layer,
       PgConferenceRepository.layer,
-      PgIntegrationOutbox.layer,
+      PgIntegrationOutbox.layer({ keyPolicy: "park" }),
       PgRealtimeOutbox.layer,
       PgReaperJournal.layer,
       PgRunLock.layer(worker),

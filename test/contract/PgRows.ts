@@ -2,6 +2,7 @@
 import { Effect, Option } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import * as Instant from "../../src/domain/Instant.ts"
+import type { Delivery } from "../fakes/Tables.ts"
 
 const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 const camelCase = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
@@ -37,6 +38,30 @@ export const readAll = <Row>(
               .filter(([column]) => !without.includes(column))
               .map(([column, value]) => [camelCase(column), isMoment(column) ? readInstant(value) : value])
           ) as Row
+      )
+    ),
+    Effect.orDie
+  )
+
+/** How far the rows of an outbox table have come, by id. */
+export const readDelivery = (
+  sql: SqlClient,
+  table: string,
+  deliveredAt: string,
+  expiredAt: string
+): Effect.Effect<ReadonlyArray<Delivery>> =>
+  sql<Record<string, unknown>>`select id, attempts,
+      last_error as "lastError", to_json(next_attempt_at) #>> '{}' as "nextAttemptAt",
+      to_json(${sql.literal(deliveredAt)}::timestamptz) #>> '{}' as "deliveredAt",
+      to_json(${sql.literal(expiredAt)}::timestamptz) #>> '{}' as "expiredAt",
+      to_json(parked_at) #>> '{}' as "parkedAt"
+    from ${sql(`messenger.${table}`)} order by id`.pipe(
+    Effect.map((rows) =>
+      rows.map(
+        (row) =>
+          Object.fromEntries(
+            Object.entries(row).map(([name, value]) => [name, name.endsWith("At") ? readInstant(value) : value])
+          ) as unknown as Delivery
       )
     ),
     Effect.orDie

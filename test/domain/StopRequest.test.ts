@@ -12,7 +12,7 @@ describe("StopRequest", () => {
       externalRef: n === 0 ? null : `job-${n}`,
       createdAt: asOf
     }))
-    const common = { conferenceId: conferenceId(1), reason: "Timeout" }
+    const common = { conferenceId: conferenceId(1), reason: "Timeout" as const }
     assert.deepStrictEqual(forRecordings(conferenceId(1), "Timeout", recordings), [
       { recordingId: RecordingId.make(recordingId(0)), externalRef: null, ...common },
       { recordingId: RecordingId.make(recordingId(1)), externalRef: "job-1", ...common },

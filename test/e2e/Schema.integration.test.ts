@@ -6,6 +6,8 @@ import * as Rooms from "./Rooms.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
+const applied = "applied 0001_tables\napplied 0002_delivery_indexes\n"
+
 const ownTables = ["poison", "closings", "runs", "migrations"].map((name) => `messenger.conference_reaper_${name}`)
 
 /** The tables of the messenger under an owner of their own, and another role for the worker; both go with the scope. */
@@ -40,7 +42,7 @@ describe("migrate", () => {
   it.live("applies once, then says that nothing is left to apply", () =>
     Effect.gen(function* () {
       const { env } = yield* Rooms.empty
-      expect(yield* execute(["migrate"], env)).toMatchObject({ code: 0, stdout: "applied 0001_tables\n" })
+      expect(yield* execute(["migrate"], env)).toMatchObject({ code: 0, stdout: applied })
       expect(yield* execute(["migrate"], env)).toMatchObject({ code: 0, stdout: "up to date, nothing to apply\n" })
     })
   )
@@ -50,7 +52,7 @@ describe("migrate", () => {
       const { env } = yield* Rooms.empty
       const all = yield* Effect.forEach([1, 2, 3, 4, 5], () => execute(["migrate"], env), { concurrency: 5 })
       expect(all.map(({ code, stderr }) => (code === 0 ? code : stderr))).toEqual([0, 0, 0, 0, 0])
-      expect(all.filter(({ stdout }) => stdout === "applied 0001_tables\n")).toHaveLength(1)
+      expect(all.filter(({ stdout }) => stdout === applied)).toHaveLength(1)
     })
   )
 
@@ -65,7 +67,7 @@ describe("migrate", () => {
           return fiber
         })
       )
-      expect(yield* Fiber.join(migrating)).toMatchObject({ code: 0, stdout: "applied 0001_tables\n" })
+      expect(yield* Fiber.join(migrating)).toMatchObject({ code: 0, stdout: applied })
     })
   )
 
@@ -75,11 +77,12 @@ describe("migrate", () => {
       yield* rooms.run(`grant create on schema messenger to ${worker}`)
       yield* rooms.run("drop index messenger.ix_call_recordings_conference")
       const { code, stdout, stderr } = yield* execute(["migrate"], env)
-      expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: "applied 0001_tables\n" })
+      expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: applied })
       expect(stderr).toContain(
         "create index ix_call_recordings_conference on messenger.call_recordings (conference_id)"
       )
       expect(stderr).not.toContain("ix_conf_active")
+      expect(stderr).not.toContain("ix_outbox_messages_pending")
       yield* rooms.insertDue(2)
       expect(yield* execute(["once"], env)).toMatchObject({ code: 0 })
       expect(yield* rooms.standing).toEqual([Rooms.ended(2)])

@@ -6,6 +6,7 @@ import * as Production from "../../src/layers/Production.ts"
 import * as HttpApi from "../../src/program/HttpApi.ts"
 import * as Reaper from "../../src/program/Reaper.ts"
 import { CycleClock } from "../../src/services/CycleClock.ts"
+import * as DeliveryHealth from "../../src/services/DeliveryHealth.ts"
 import { RunLock } from "../../src/services/RunLock.ts"
 import * as Settings from "../../src/services/Settings.ts"
 
@@ -25,7 +26,7 @@ const worker = Effect.gen(function* () {
   const production = Production.layer(settings, { url, poolSize, preparedStatements })
   // Merged before production, so that its lock is the one in force.
   const layers = HttpApi.layer(settings.http).pipe(
-    Layer.provideMerge(alwaysGranted),
+    Layer.provideMerge(Layer.merge(alwaysGranted, DeliveryHealth.layer)),
     Layer.provideMerge(production),
     Layer.provideMerge(Logging.layer(settings.log, false))
   )

@@ -24,7 +24,13 @@ export const operations = [
   "prune",
   "lock",
   "confirm",
-  "ping"
+  "ping",
+  "claimPending",
+  "markDelivered",
+  "recordFailures",
+  "pruneDelivered",
+  "outboxStatus",
+  "expire"
 ] as const
 export type Operation = (typeof operations)[number]
 

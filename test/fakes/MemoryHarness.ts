@@ -7,7 +7,7 @@ import { Harness } from "../contract/Harness.ts"
 import { jobRunId, type SessionRow } from "../support/Sessions.ts"
 import { MemoryDatabase, type MemoryTx } from "./MemoryDatabase.ts"
 import { RunLockControl } from "./MemoryRunLock.ts"
-import type { RunRow } from "./Tables.ts"
+import { asAppended, type Delivery, deliveryOf, type RunRow } from "./Tables.ts"
 
 const byId = <R extends { readonly id: string }>(rows: ReadonlyArray<R>) =>
   rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -21,6 +21,8 @@ const update = (tx: MemoryTx, id: SessionRow["id"], changes: Partial<SessionRow>
       })
     )
   )
+
+const deliveries = (rows: ReadonlyArray<Delivery>) => rows.map(deliveryOf).sort((a, b) => Number(a.id - b.id))
 
 const pastRun = (n: number): RunRow => ({
   jobRunId: jobRunId(n),
@@ -93,8 +95,12 @@ export const layer = Layer.effect(
       sessions: Effect.map(database.committed("sessions"), byId),
       participants: database.committed("participants"),
       recordings: Effect.map(database.committed("recordings"), byId),
-      outbox: Effect.map(database.committed("outbox"), (rows) => rows.map(({ conferenceId: _, ...row }) => row)),
-      realtime: database.committed("realtime"),
+      outbox: Effect.map(database.committed("outbox"), (rows) =>
+        rows.map(({ conferenceId: _, ...row }) => asAppended(row))
+      ),
+      realtime: Effect.map(database.committed("realtime"), (rows) => rows.map(asAppended)),
+      eventDelivery: Effect.map(database.committed("outbox"), deliveries),
+      signalDelivery: Effect.map(database.committed("realtime"), deliveries),
       closings: database.committed("closings"),
       poison: Effect.map(database.committed("poison"), (rows) => rows.map(({ seen: _, ...row }) => row)),
       runs: Effect.map(database.committed("runs"), (rows) => rows.toSorted((a, b) => Number(b.asOf - a.asOf))),

@@ -18,7 +18,7 @@ export const layer = MemoryHarness.layer.pipe(
     Layer.mergeAll(
       MemoryTransaction.layer,
       MemoryConferenceRepository.layer,
-      MemoryIntegrationOutbox.layer,
+      MemoryIntegrationOutbox.layer(),
       MemoryRealtimeOutbox.layer,
       MemoryReaperJournal.layer,
       MemoryStore.layer,

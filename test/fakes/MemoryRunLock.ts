@@ -1,25 +1,29 @@
 /**
- * The run lock in memory: one holder, for LockTtl on the virtual clock at the longest (L3). A test makes it busy by
+ * The run locks in memory: one holder each, for LockTtl on the virtual clock at the longest (L3). A test makes one busy by
  * taking it in a scope of its own, and takes it away with `lose`.
  */
 import { Clock, Context, Duration, Effect, Layer, Option } from "effect"
 import * as Instant from "../../src/domain/Instant.ts"
+import { type DispatcherLock, OutboxLock, RealtimeLock } from "../../src/services/DispatcherLocks.ts"
 import { defaults } from "../../src/services/ReaperOptions.ts"
 import { LockLost, RunLock } from "../../src/services/RunLock.ts"
 import { MemoryDatabase } from "./MemoryDatabase.ts"
 
-export class RunLockControl extends Context.Service<
-  RunLockControl,
-  {
-    /** The holder's connection is gone: another may take the lock, `confirm` fails. */
-    readonly lose: Effect.Effect<void>
-    /** Puts the database's clock ahead of the system's; behind it when negative (L7). */
-    readonly setDatabaseClockOffset: (offset: Duration.Duration) => Effect.Effect<void>
-    readonly setLockTtl: (ttl: Duration.Duration) => Effect.Effect<void>
-    readonly databaseTime: Effect.Effect<Instant.Instant>
-    readonly isHeld: Effect.Effect<boolean>
-  }
->()("test/RunLockControl") {}
+interface LockControl {
+  /** The holder's connection is gone: another may take the lock, `confirm` fails. */
+  readonly lose: Effect.Effect<void>
+  /** Puts the database's clock ahead of the system's; behind it when negative (L7). */
+  readonly setDatabaseClockOffset: (offset: Duration.Duration) => Effect.Effect<void>
+  readonly setLockTtl: (ttl: Duration.Duration) => Effect.Effect<void>
+  readonly databaseTime: Effect.Effect<Instant.Instant>
+  readonly isHeld: Effect.Effect<boolean>
+}
+
+export class RunLockControl extends Context.Service<RunLockControl, LockControl>()("test/RunLockControl") {}
+export class OutboxLockControl extends Context.Service<OutboxLockControl, LockControl>()("test/OutboxLockControl") {}
+export class RealtimeLockControl extends Context.Service<RealtimeLockControl, LockControl>()(
+  "test/RealtimeLockControl"
+) {}
 
 interface Holder {
   readonly until: number
@@ -62,24 +66,27 @@ const make = Effect.gen(function* () {
     })
   ).pipe(Effect.map(Option.map(({ held }) => held)))
 
-  return Context.make(RunLock, RunLock.of({ tryAcquire })).pipe(
-    Context.add(
-      RunLockControl,
-      RunLockControl.of({
-        lose: Effect.sync(dropHolder),
-        setDatabaseClockOffset: (next) =>
-          Effect.sync(() => {
-            offset = next
-          }),
-        setLockTtl: (ttl) =>
-          Effect.sync(() => {
-            lockTtl = ttl
-          }),
-        databaseTime,
-        isHeld: Effect.map(current, (now) => now !== undefined)
-      })
-    )
-  )
+  const control: LockControl = {
+    lose: Effect.sync(dropHolder),
+    setDatabaseClockOffset: (next) =>
+      Effect.sync(() => {
+        offset = next
+      }),
+    setLockTtl: (ttl) =>
+      Effect.sync(() => {
+        lockTtl = ttl
+      }),
+    databaseTime,
+    isHeld: Effect.map(current, (now) => now !== undefined)
+  }
+  return { lock: { tryAcquire } satisfies DispatcherLock, control }
 })
 
-export const layer = Layer.effectContext(make)
+const layerOf = <L, C>(lockTag: Context.Key<L, DispatcherLock>, controlTag: Context.Key<C, LockControl>) =>
+  Layer.effectContext(
+    Effect.map(make, ({ lock, control }) => Context.make(lockTag, lock).pipe(Context.add(controlTag, control)))
+  )
+
+export const layer = layerOf(RunLock, RunLockControl)
+export const outboxLayer = layerOf(OutboxLock, OutboxLockControl)
+export const realtimeLayer = layerOf(RealtimeLock, RealtimeLockControl)

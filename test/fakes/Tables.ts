@@ -27,12 +27,53 @@ export interface RunRow extends CycleSummary {
   readonly instance: string
 }
 
+/** How far the delivery of an outbox row has come. */
+export interface Delivery {
+  readonly id: bigint
+  readonly attempts: number
+  readonly lastError: string | null
+  readonly nextAttemptAt: Instant | null
+  /** `published_at` or `dispatched_at`. */
+  readonly deliveredAt: Instant | null
+  readonly expiredAt: Instant | null
+  readonly parkedAt: Instant | null
+}
+
+export const undelivered = (id: string): Delivery => ({
+  id: BigInt(id),
+  attempts: 0,
+  lastError: null,
+  nextAttemptAt: null,
+  deliveredAt: null,
+  expiredAt: null,
+  parkedAt: null
+})
+
+export const deliveryOf = (row: Delivery): Delivery => ({
+  id: row.id,
+  attempts: row.attempts,
+  lastError: row.lastError,
+  nextAttemptAt: row.nextAttemptAt,
+  deliveredAt: row.deliveredAt,
+  expiredAt: row.expiredAt,
+  parkedAt: row.parkedAt
+})
+
+/** The row without its delivery. */
+export const asAppended = <R extends Delivery>(row: R): Omit<R, keyof Delivery> => {
+  const { id, attempts, lastError, nextAttemptAt, deliveredAt, expiredAt, parkedAt, ...appended } = row
+  return appended
+}
+
+export interface OutboxRow extends OutboxMessage, Delivery {}
+export interface RealtimeRow extends RealtimeSignal, Delivery {}
+
 export interface Rows {
   readonly sessions: SessionRow
   readonly participants: ParticipantRow
   readonly recordings: RecordingRow
-  readonly outbox: OutboxMessage
-  readonly realtime: RealtimeSignal
+  readonly outbox: OutboxRow
+  readonly realtime: RealtimeRow
   readonly poison: StoredPoison
   readonly closings: Closing
   readonly runs: RunRow

@@ -1,13 +1,13 @@
 import { createHmac } from "node:crypto"
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
-import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net"
+import { createServer as createTcpServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Redacted, type Scope } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { ConferenceId, RecordingId } from "../../src/domain/ConferenceSession.ts"
 import type { StopRequest } from "../../src/domain/StopRequest.ts"
 import * as HttpRecorder from "../../src/layers/HttpRecorder.ts"
 import { Recorder, RecorderUnreachable } from "../../src/services/Recorder.ts"
+import { listen, type Received, receiver } from "../support/Receiver.ts"
 
 const secret = "s3cr3t-key"
 const request: StopRequest = {
@@ -16,41 +16,6 @@ const request: StopRequest = {
   conferenceId: ConferenceId.make("3f0c0a52-6a5e-4b7e-9a5e-000000000002"),
   reason: "EmptyTimeout"
 }
-
-const listen = (server: Server): Effect.Effect<URL, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.callback<URL>((resume) => {
-      server.listen(0, "127.0.0.1", () =>
-        resume(Effect.succeed(new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/stop`)))
-      )
-    }),
-    () => Effect.sync(() => server.close())
-  )
-
-interface Received {
-  readonly method: string | undefined
-  readonly path: string | undefined
-  readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
-}
-
-/** A recorder that keeps what it received and answers as told once the whole request is in. */
-const recorderServer = (answer: (response: ServerResponse, request: IncomingMessage) => void) =>
-  Effect.gen(function* () {
-    const received: Array<Received> = []
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const { method, url: path, headers } = request
-        received.push({ method, path, headers, body: Buffer.concat(chunks) })
-        answer(response, request)
-      })
-    })
-    const url = yield* listen(server)
-    yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
-    return { url, received }
-  })
 
 // Built in the test's scope: a closed connection is then the request's doing, not that of the layer's end.
 const requestStop = (url: URL) =>
@@ -63,11 +28,11 @@ const refusal = (url: URL) => Effect.flip(requestStop(url))
 describe("HttpRecorder", () => {
   it.effect("posts exactly four fields and signs the very bytes it sends (R10)", () =>
     Effect.gen(function* () {
-      const { url, received } = yield* recorderServer((response) => response.writeHead(202).end())
+      const { url, received } = yield* receiver((response) => response.writeHead(202).end())
       assert.strictEqual(yield* requestStop(url), "stopped")
       assert.strictEqual(received.length, 1)
       const [{ method, path, headers, body }] = received as [Received]
-      assert.strictEqual(`${method} ${path}`, "POST /stop")
+      assert.strictEqual(`${method} ${path}`, "POST /inbox")
       assert.deepStrictEqual(JSON.parse(body.toString("utf8")), { ...request })
       assert.deepStrictEqual(Object.keys(JSON.parse(body.toString("utf8"))), [
         "recordingId",
@@ -85,7 +50,7 @@ describe("HttpRecorder", () => {
   for (const status of [200, 201, 202, 204, 299, 404, 409, 410]) {
     it.effect(`takes ${status} for done (R10)`, () =>
       Effect.gen(function* () {
-        const { url } = yield* recorderServer((response) => response.writeHead(status).end())
+        const { url } = yield* receiver((response) => response.writeHead(status).end())
         assert.strictEqual(yield* requestStop(url), "stopped")
       })
     )
@@ -97,7 +62,7 @@ describe("HttpRecorder", () => {
   ]) {
     it.effect(`${isRetryable ? "may repeat" : "does not repeat"} a request answered ${status} (R10)`, () =>
       Effect.gen(function* () {
-        const { url, received } = yield* recorderServer((response) => response.writeHead(status).end())
+        const { url, received } = yield* receiver((response) => response.writeHead(status).end())
         const error = yield* refusal(url)
         assert.instanceOf(error, RecorderUnreachable)
         assert.strictEqual(error.message, `the recorder answered ${status}`)
@@ -109,9 +74,9 @@ describe("HttpRecorder", () => {
 
   it.effect("does not replay the signed request where a redirect points to (R10)", () =>
     Effect.gen(function* () {
-      const elsewhere = yield* recorderServer((response) => response.writeHead(200).end())
+      const elsewhere = yield* receiver((response) => response.writeHead(200).end())
       for (const status of [301, 302, 303, 307, 308]) {
-        const { url } = yield* recorderServer((response) =>
+        const { url } = yield* receiver((response) =>
           response.writeHead(status, { location: elsewhere.url.href }).end()
         )
         assert.isFalse((yield* refusal(url)).isRetryable)
@@ -124,7 +89,7 @@ describe("HttpRecorder", () => {
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const hungUp = yield* Deferred.make<void>()
-      const { url } = yield* recorderServer((response) => {
+      const { url } = yield* receiver((response) => {
         response.on("close", () => Deferred.doneUnsafe(hungUp, Effect.void))
         Deferred.doneUnsafe(arrived, Effect.void)
       })
@@ -144,7 +109,7 @@ describe("HttpRecorder", () => {
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const hungUp = yield* Deferred.make<void>()
-      const { url } = yield* recorderServer((response) => {
+      const { url } = yield* receiver((response) => {
         response.on("close", () => Deferred.doneUnsafe(hungUp, Effect.void))
         Deferred.doneUnsafe(arrived, Effect.void)
       })
@@ -177,7 +142,7 @@ describe("HttpRecorder", () => {
 
   it.effect("does not mind a garbage body", () =>
     Effect.gen(function* () {
-      const { url } = yield* recorderServer((response) =>
+      const { url } = yield* receiver((response) =>
         response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end("\u0000{{")
       )
       assert.strictEqual(yield* requestStop(url), "stopped")
@@ -188,7 +153,7 @@ describe("HttpRecorder", () => {
     Effect.gen(function* () {
       const hungUp = yield* Deferred.make<number>()
       const chunk = Buffer.alloc(64 * 1024)
-      const { url } = yield* recorderServer((response, request) => {
+      const { url } = yield* receiver((response, request) => {
         let written = 0
         const pour = () => {
           do written += chunk.length
@@ -208,13 +173,13 @@ describe("HttpRecorder", () => {
 
   it.effect("sends credentials of the url as a header and tells them to nobody (R10)", () =>
     Effect.gen(function* () {
-      const { url, received } = yield* recorderServer((response) => response.writeHead(403).end())
+      const { url, received } = yield* receiver((response) => response.writeHead(403).end())
       url.username = "us er"
       url.password = "pa:ss"
       url.search = "?token=t0ken"
       const error = yield* refusal(url)
       assert.strictEqual(received[0]?.headers.authorization, `Basic ${Buffer.from("us er:pa:ss").toString("base64")}`)
-      assert.strictEqual(received[0]?.path, "/stop?token=t0ken")
+      assert.strictEqual(received[0]?.path, "/inbox?token=t0ken")
       for (const text of [error.message, JSON.stringify(error), String(error.stack)]) {
         assert.notMatch(text, /us.{0,3}er:|pa:ss|t0ken|s3cr3t/)
       }

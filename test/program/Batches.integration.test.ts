@@ -91,8 +91,8 @@ const interruptions = (it: It): void => {
           const reached = yield* Deferred.make<void>()
           const stop = Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
           const fiber = yield* Cycle.run.pipe(
-            Effect.provideService(IntegrationOutbox, port === "outbox" ? { append: () => stop } : outbox),
-            Effect.provideService(RealtimeOutbox, port === "realtime" ? { append: () => stop } : realtime),
+            Effect.provideService(IntegrationOutbox, port === "outbox" ? { ...outbox, append: () => stop } : outbox),
+            Effect.provideService(RealtimeOutbox, port === "realtime" ? { ...realtime, append: () => stop } : realtime),
             Effect.provideService(
               ReaperJournal,
               port === "closings" ? { ...journal, appendClosings: () => stop } : journal

@@ -149,6 +149,7 @@ const lostBackends = (it: It): void => {
         const sql = yield* SqlClient
         const outbox = yield* IntegrationOutbox
         const dying = Effect.provideService(IntegrationOutbox, {
+          ...outbox,
           append: (messages) => Effect.andThen(harness.killConnections, outbox.append(messages))
         })
         const cycle = yield* observed(dying(Cycle.run))

@@ -18,6 +18,7 @@ import {
 import { HttpServer } from "effect/http"
 import { describe, expect } from "vitest"
 import * as HttpApi from "../../src/program/HttpApi.ts"
+import * as DeliveryHealth from "../../src/services/DeliveryHealth.ts"
 import { Liveness } from "../../src/services/Liveness.ts"
 import { Store } from "../../src/services/Store.ts"
 import { StoreUnavailable } from "../../src/services/StoreError.ts"
@@ -27,8 +28,16 @@ const local = { host: "127.0.0.1", port: 0 }
 
 const services = (
   check: Context.Service.Shape<typeof Liveness>["check"] = alive,
-  ping: Context.Service.Shape<typeof Store>["ping"] = Effect.void
-) => Layer.merge(Layer.succeed(Liveness, { beat: Effect.void, check }), Layer.succeed(Store, { ping }))
+  ping: Context.Service.Shape<typeof Store>["ping"] = Effect.void,
+  outbox: DeliveryHealth.ReceiverHealth = { status: "up" }
+) =>
+  Layer.mergeAll(
+    Layer.succeed(Liveness, { beat: Effect.void, check }),
+    Layer.succeed(Store, { ping }),
+    Layer.effectDiscard(
+      Effect.flatMap(DeliveryHealth.DeliveryHealth, (health) => health.report("outbox", outbox))
+    ).pipe(Layer.provideMerge(DeliveryHealth.layer))
+  )
 
 const baseUrl = Effect.map(HttpServer.HttpServer, ({ address }) => {
   if (address._tag === "UnixPathAddress") throw new Error("a TCP address was expected")
@@ -44,7 +53,7 @@ const get = (path: string, init: RequestInit = {}) =>
 
 const served = <A, E>(
   use: Effect.Effect<A, E, HttpServer.HttpServer | Scope.Scope>,
-  dependencies: Layer.Layer<Liveness | Store> = services()
+  dependencies: Layer.Layer<DeliveryHealth.DeliveryHealth | Liveness | Store> = services()
 ) => use.pipe(Effect.provide(HttpApi.layer(local).pipe(Layer.provide(dependencies))))
 
 describe("GET /health/live", () => {
@@ -76,8 +85,21 @@ describe("GET /health/ready", () => {
     served(
       Effect.gen(function* () {
         const { response, body } = yield* get("/health/ready")
-        expect([response.status, JSON.parse(body)]).toEqual([200, { status: "ready" }])
+        const delivery = { outbox: { status: "up" }, realtime: { status: "not-configured" } }
+        expect([response.status, JSON.parse(body)]).toEqual([200, { status: "ready", delivery }])
       })
+    )
+  )
+
+  it.live("answers 200 and says degraded, with the reason, while the broker is away (X1)", () =>
+    served(
+      Effect.gen(function* () {
+        const { response, body } = yield* get("/health/ready")
+        const outbox = { status: "degraded", reason: "no broker" }
+        const delivery = { outbox, realtime: { status: "not-configured" } }
+        expect([response.status, JSON.parse(body)]).toEqual([200, { status: "degraded", delivery }])
+      }),
+      services(alive, Effect.void, { status: "degraded", reason: "no broker" })
     )
   )
 

@@ -2,7 +2,7 @@
 import { it } from "@effect/vitest"
 import { Effect, Logger, Result } from "effect"
 import { describe, expect } from "vitest"
-import { logStart } from "../../src/program/commands/StartLog.ts"
+import { logStart, works } from "../../src/program/commands/StartLog.ts"
 import * as Settings from "../../src/services/Settings.ts"
 
 const said = (environment: Settings.Environment) => {
@@ -11,7 +11,7 @@ const said = (environment: Settings.Environment) => {
   const keep = Logger.make<unknown, void>(({ message }) => {
     lines.push(String(message))
   })
-  return logStart(settings, "PostgreSQL at h/x").pipe(Effect.provide(Logger.layer([keep])), Effect.as(lines))
+  return logStart(settings, "PostgreSQL at h/x", works).pipe(Effect.provide(Logger.layer([keep])), Effect.as(lines))
 }
 
 describe("the start log", () => {

@@ -202,12 +202,22 @@ const wrongRows: ReadonlyArray<Mutant> = [
   { name: "removes closed rooms with old evidence", build: withPorts(prunesRooms), breaks: "untouched" },
   {
     name: "closes without the integration event",
-    build: withPorts(Layer.succeed(IntegrationOutbox, { append: () => Effect.void })),
+    build: withPorts(
+      Layer.effect(
+        IntegrationOutbox,
+        Effect.map(IntegrationOutbox, (outbox) => ({ ...outbox, append: () => Effect.void }))
+      )
+    ),
     breaks: "one-event"
   },
   {
     name: "closes without the push",
-    build: withPorts(Layer.succeed(RealtimeOutbox, { append: () => Effect.void })),
+    build: withPorts(
+      Layer.effect(
+        RealtimeOutbox,
+        Effect.map(RealtimeOutbox, (outbox) => ({ ...outbox, append: () => Effect.void }))
+      )
+    ),
     breaks: "one-event"
   },
   {

@@ -8,6 +8,7 @@
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { createIndex, type Index } from "./Index.ts"
 
 const tables = [
   `create table if not exists messenger.conference_sessions (
@@ -113,12 +114,6 @@ const tables = [
    )`
 ]
 
-interface Index {
-  readonly name: string
-  readonly table: string
-  readonly on: string
-}
-
 const indexes: ReadonlyArray<Index> = [
   // R8: terminal rows are in none of these three, so they cost a cycle nothing. The first serves all phases. The others were
   // measured to help: without them every claim sorts the whole backlog of provisions, and reads all occupied rooms that
@@ -139,20 +134,6 @@ const indexes: ReadonlyArray<Index> = [
   { name: "ix_conference_reaper_closings_as_of", table: "conference_reaper_closings", on: "(as_of)" },
   { name: "ix_conference_reaper_runs_as_of", table: "conference_reaper_runs", on: "(as_of)" }
 ]
-
-// `create index if not exists` asks for the table's owner also where the index exists, so look first.
-const createIndex = Effect.fnUntraced(function* ({ name, table, on }: Index) {
-  const sql = yield* SqlClient
-  const [found] = yield* sql<{ exists: boolean; owned: boolean }>`select
-      to_regclass(${`messenger.${name}`}) is not null as exists, pg_has_role(c.relowner, 'USAGE') as owned
-    from pg_class c where c.oid = to_regclass(${`messenger.${table}`})`
-  if (found?.exists === true) return
-  const statement = `create index ${name} on messenger.${table} ${on}`
-  if (found?.owned === true) return yield* sql.unsafe(statement)
-  yield* Effect.logWarning("an index is missing on a table of another owner, who has to create it").pipe(
-    Effect.annotateLogs({ statement })
-  )
-})
 
 export default Effect.gen(function* () {
   const sql = yield* SqlClient

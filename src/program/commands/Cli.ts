@@ -10,6 +10,7 @@ import { migrate } from "./Migrate.ts"
 import { once } from "./Once.ts"
 import { run as runWorker } from "./Run.ts"
 import { simulate } from "./Simulate.ts"
+import { topic } from "./Topic.ts"
 import { version } from "./Version.ts"
 
 const wrongUsage = 2
@@ -18,7 +19,7 @@ const root = Command.make("conference-room-reaper").pipe(
   Command.withDescription(
     "Closes conference sessions that were left hanging. Configured by environment variables; see the README."
   ),
-  Command.withSubcommands([runWorker, once, migrate, simulate])
+  Command.withSubcommands([runWorker, once, migrate, topic, simulate])
 )
 
 const presenter = CliOutput.layerPresenter({
@@ -54,6 +55,7 @@ export const main = (args: ReadonlyArray<string>) =>
       EmbeddedPostgresError: (error) => known(error.message, 1),
       HttpServerUnavailable: (error) => known(error.message, 1),
       StoreUnavailable: (error) => known(error.message, 1),
+      TopicNotCreated: (error) => known(error.message, 1),
       TimingRefused: (error) => known(error.message, 2)
     }),
     Effect.catchIf(CliError.isCliError, () => Effect.succeed(wrongUsage)),

@@ -4,18 +4,35 @@ import { Effect, Option } from "effect"
 import * as Settings from "../../services/Settings.ts"
 import { version } from "./Version.ts"
 
-const notConfigured = (settings: Settings.Settings): ReadonlyArray<string> => [
-  Option.isNone(settings.kafka)
-    ? "Kafka is not configured (KAFKA_BROKERS): events wait in messenger.outbox_messages"
-    : "KAFKA_BROKERS is set, but this version delivers nothing: events wait in messenger.outbox_messages",
-  ...(settings.callsEnabled
-    ? Option.isNone(settings.recorder)
-      ? ["no recorder is configured (RECORDER_URL): stop signals are only logged"]
-      : []
-    : ["CONFERENCE_CALLS_ENABLED is false: no signal goes to the media stack, rooms left over are still closed"]),
-  Option.isNone(settings.hub)
-    ? "no realtime hub is configured (REALTIME_HUB_URL): pushes wait in messenger.realtime_outbox"
-    : "REALTIME_HUB_URL is set, but this version delivers nothing: pushes wait in messenger.realtime_outbox",
+export const works = ["reaper", "outbox", "realtime"] as const
+/** What `run --only` leaves of the work. */
+export type Work = (typeof works)[number]
+
+const onReaper = ({ callsEnabled, recorder }: Settings.Settings): ReadonlyArray<string> => {
+  if (!callsEnabled) {
+    return ["CONFERENCE_CALLS_ENABLED is false: no signal goes to the media stack, rooms left over are still closed"]
+  }
+  return Option.isNone(recorder) ? ["no recorder is configured (RECORDER_URL): stop signals are only logged"] : []
+}
+
+const onOutbox = ({ kafka }: Settings.Settings): ReadonlyArray<string> => [
+  Option.match(kafka, {
+    onNone: () => "Kafka is not configured (KAFKA_BROKERS): events wait in messenger.outbox_messages",
+    onSome: ({ brokers, client }) => `events go to Kafka at ${brokers.join(", ")} (client ${client})`
+  })
+]
+
+const onRealtime = ({ hub }: Settings.Settings): ReadonlyArray<string> => [
+  Option.match(hub, {
+    onNone: () => "no realtime hub is configured (REALTIME_HUB_URL): pushes wait in messenger.realtime_outbox",
+    onSome: ({ url }) => `pushes go to the hub at ${new URL(url).origin}`
+  })
+]
+
+const described = { reaper: onReaper, outbox: onOutbox, realtime: onRealtime }
+
+const plainWords = (settings: Settings.Settings, does: ReadonlyArray<Work>): ReadonlyArray<string> => [
+  ...works.flatMap((work) => (does.includes(work) ? described[work](settings) : [`left out (--only): ${work}`])),
   ...settings.telemetryOff
 ]
 
@@ -25,7 +42,11 @@ const urlHost = (host: string): string => {
   return isIPv6(host) ? `[${host}]` : host
 }
 
-export const logStart = Effect.fnUntraced(function* (settings: Settings.Settings, database: string) {
+export const logStart = Effect.fnUntraced(function* (
+  settings: Settings.Settings,
+  database: string,
+  does: ReadonlyArray<Work>
+) {
   yield* Effect.logInfo(`conference-room-reaper ${version} starts`).pipe(
     Effect.annotateLogs({ instance: settings.reaper.instance, node: process.version })
   )
@@ -40,5 +61,5 @@ export const logStart = Effect.fnUntraced(function* (settings: Settings.Settings
     Effect.annotateLogs(Object.fromEntries(options.map(([name, value]) => [name, value])))
   )
   for (const warning of settings.warnings) yield* Effect.logWarning(warning)
-  for (const line of notConfigured(settings)) yield* Effect.logInfo(line)
+  for (const line of plainWords(settings, does)) yield* Effect.logInfo(line)
 })
