@@ -23,7 +23,7 @@ const fromStatus = (status: number): Effect.Effect<void, PushFailed> => {
   if (status === 404 || status === 405 || (status >= 300 && status < 400)) {
     return fail("misconfigured", `the hub answered ${status}: nothing takes pushes there, check REALTIME_HUB_URL`)
   }
-  return fail(SignedPost.isWorthRepeating(status) ? "unavailable" : "rejected", `the hub answered ${status}`)
+  return fail(SignedPost.isWorthRepeating(status) ? "deferred" : "rejected", `the hub answered ${status}`)
 }
 
 // The table may have another owner: a row is posted only as the contract has it.

@@ -61,6 +61,24 @@ const refusalOf = (row: Row, reason: string, at: Instant.Instant, maxAttempts: n
   }
 }
 
+/** Puts rows off for a while, no attempt counted: the receiver cannot take them now, though it takes others. */
+export const deferred = Effect.fnUntraced(function* <R extends Row>(
+  ledger: Ledger<R>,
+  rows: ReadonlyArray<R>,
+  reason: string
+) {
+  const at = yield* (yield* CycleClock).asOf
+  const nextAttemptAt = Instant.plus(at, firstWait)
+  const putOff = rows.map(({ id, attempts }) => ({ id, attempts, error: reason, nextAttemptAt, parked: false }))
+  yield* inTime("record failures", ledger.outbox.recordFailures(putOff, at))
+  for (const row of rows) {
+    yield* DeliveryMetrics.countFailure(ledger.name, "unavailable")
+    yield* Effect.logWarning(`${ledger.name} row put off, the receiver takes others`).pipe(
+      Effect.annotateLogs({ ...ledger.describe(row), reason })
+    )
+  }
+})
+
 /** One more refusal of the row, said at ERROR: it needs somebody, and there are at most `maxAttempts` of it. */
 export const refused = Effect.fnUntraced(function* <R extends Row>(ledger: Ledger<R>, row: R, reason: string) {
   const { maxAttempts } = yield* DeliveryOptions

@@ -60,6 +60,20 @@ const push = Effect.fnUntraced(function* (row: PendingSignal) {
 interface BatchState {
   delivered: number
   trouble: Trouble | null
+  /** Rows that the hub answered it cannot take now. */
+  readonly deferred: Array<PendingSignal>
+  /** What it said to the last of them. */
+  lastReason: string
+}
+
+// So many chats turned away and none taken: it is the hub and not a push.
+const turnedAwayAtMost = 8
+
+const turnAway = (row: PendingSignal, reason: string, state: BatchState): void => {
+  state.deferred.push(row)
+  state.lastReason = reason
+  const isHub = state.delivered === 0 && state.deferred.length >= turnedAwayAtMost
+  if (isHub) state.trouble = { kind: "unavailable", reason }
 }
 
 /** One push and its record, not divided by an interruption. Whether the chat's next row may follow. */
@@ -72,8 +86,9 @@ const pushAndRecord = Effect.fnUntraced(function* (row: PendingSignal, state: Ba
     return true
   }
   const { kind, reason } = pushed.failure
-  if (kind !== "rejected") state.trouble = { kind, reason }
-  else yield* DeliveryRecord.refused(ledger, row, reason)
+  if (kind === "rejected") yield* DeliveryRecord.refused(ledger, row, reason)
+  else if (kind === "deferred") turnAway(row, reason, state)
+  else state.trouble = { kind, reason }
   return false
 }, Effect.uninterruptible)
 
@@ -89,14 +104,26 @@ const pushChat = Effect.fnUntraced(function* (
   }
 })
 
+/**
+ * A hub that turns away some and takes others is not away: those wait by themselves, and their chats with them, so that
+ * they do not stand at the head of every batch. One that takes none is.
+ */
+const settleDeferred = Effect.fnUntraced(function* ({ delivered, trouble, deferred, lastReason: reason }: BatchState) {
+  if (deferred.length === 0 || trouble !== null) return { delivered, trouble } satisfies Dispatcher.BatchEnd
+  if (delivered === 0) return { delivered, trouble: { kind: "unavailable", reason } } satisfies Dispatcher.BatchEnd
+  const ledger = { name: "realtime", outbox: yield* RealtimeOutbox, describe } as const
+  yield* DeliveryRecord.deferred(ledger, deferred, reason)
+  return { delivered, trouble: null } satisfies Dispatcher.BatchEnd
+})
+
 const deliver = Effect.fnUntraced(function* (
   rows: ReadonlyArray<PendingSignal>,
   confirm: Effect.Effect<void, LockLost>
 ) {
-  const state: BatchState = { delivered: 0, trouble: null }
+  const state: BatchState = { delivered: 0, trouble: null, deferred: [], lastReason: "" }
   const chats = [...Map.groupBy(rows, (row) => row.chatId).values()]
   yield* Effect.forEach(chats, (chat) => pushChat(chat, state, confirm), { concurrency: chatsAtOnce, discard: true })
-  return state satisfies Dispatcher.BatchEnd
+  return yield* settleDeferred(state)
 })
 
 export const run = Effect.gen(function* () {

@@ -5,11 +5,12 @@ import type { PendingSignal } from "./RealtimeOutbox.ts"
 export class PushFailed extends Schema.TaggedError<PushFailed>()("PushFailed", {
   reason: Schema.String,
   /**
-   * - `unavailable`: the hub is away; the same push may be taken later, no attempt is counted.
+   * - `unavailable`: no answer: the hub is away; the same push may be taken later, no attempt is counted.
+   * - `deferred`: the hub answered that it cannot take this push now; others may be taken, no attempt is counted.
    * - `misconfigured`: the hub lets none of our pushes in; as above, but waiting alone does not help.
    * - `rejected`: this push for what it is; an attempt is counted.
    */
-  kind: Schema.Literals(["unavailable", "misconfigured", "rejected"])
+  kind: Schema.Literals(["unavailable", "deferred", "misconfigured", "rejected"])
 }) {
   override get message(): string {
     return this.reason

@@ -6,7 +6,8 @@ import type { PendingSignal } from "../../src/services/RealtimeOutbox.ts"
 /** `n` counts the pushes from 0. */
 export type HubAnswer = (signal: PendingSignal, n: number) => Effect.Effect<void, PushFailed>
 
-export const away = new PushFailed({ reason: "the hub answered 503", kind: "unavailable" })
+export const away = new PushFailed({ reason: "the request to the hub broke off (ECONNREFUSED)", kind: "unavailable" })
+export const busy = new PushFailed({ reason: "the hub answered 500", kind: "deferred" })
 export const refusal = new PushFailed({ reason: "the hub answered 422", kind: "rejected" })
 
 export class HubPublisherControl extends Context.Service<

@@ -77,7 +77,7 @@ describe("HttpHubPublisher", () => {
   }
 
   for (const [status, kind] of [
-    ...[408, 425, 429, 500, 502, 503, 504, 599].map((status) => [status, "unavailable"] as const),
+    ...[408, 425, 429, 500, 502, 503, 504, 599].map((status) => [status, "deferred"] as const),
     ...[400, 402, 409, 410, 413, 422, 451].map((status) => [status, "rejected"] as const)
   ]) {
     it.effect(`takes ${status} for ${kind} (X2)`, () =>

@@ -6,7 +6,7 @@ import * as Instant from "../../src/domain/Instant.ts"
 import * as RealtimeDispatcher from "../../src/program/RealtimeDispatcher.ts"
 import { DeliveryHealth } from "../../src/services/DeliveryHealth.ts"
 import { unavailable as storeUnavailable } from "../fakes/Faults.ts"
-import { away, HubPublisherControl, refusal } from "../fakes/MemoryHubPublisher.ts"
+import { away, busy, HubPublisherControl, refusal } from "../fakes/MemoryHubPublisher.ts"
 import { RealtimeLockControl } from "../fakes/MemoryRunLock.ts"
 import { WakeUpsControl } from "../fakes/MemoryWakeUps.ts"
 import {
@@ -44,6 +44,37 @@ describe("RealtimeDispatcher", () => {
       assert.isTrue((yield* storedSignals).every((row) => row.deliveredAt === 0n))
       assert.strictEqual(yield* metric("messenger_realtime_published_total"), 250)
       assert.strictEqual(yield* metric("messenger_realtime_publish_latency_seconds"), 250)
+    }).pipe(Effect.provide(fresh()))
+  )
+
+  it.effect("goes on with the other chats when the hub cannot take some, which wait by themselves (X2)", () =>
+    Effect.gen(function* () {
+      yield* addSignals(...count(200, (n) => signal(n)))
+      yield* (yield* hub).answerWith((row) => (row.id <= 4n ? Effect.fail(busy) : Effect.void))
+      yield* start
+      yield* settle
+      assert.sameMembers([...(yield* taken)], [...numbers(196, 5)])
+      const waiting = (yield* storedSignals).filter((row) => row.deliveredAt === null)
+      assert.deepStrictEqual(
+        waiting.map((row) => [row.attempts, row.parkedAt, row.nextAttemptAt]),
+        count(4, () => [0, null, 30_000_000n])
+      )
+      yield* (yield* hub).answerWith(() => Effect.void)
+      yield* TestClock.adjust("31 seconds")
+      yield* settle
+      assert.lengthOf(yield* taken, 200)
+    }).pipe(Effect.provide(fresh()))
+  )
+
+  it.effect("takes a hub that takes nobody's push for one that is away, after eight chats (X2)", () =>
+    Effect.gen(function* () {
+      yield* addSignals(...count(50, (n) => signal(n)))
+      yield* (yield* hub).answerWith(() => Effect.fail(busy))
+      yield* start
+      yield* settle
+      assert.isAtMost((yield* tried).length, 8 + 3, "those that were under way by then included")
+      assert.isTrue((yield* storedSignals).every((row) => row.attempts === 0 && row.nextAttemptAt === null))
+      assert.deepInclude((yield* (yield* DeliveryHealth).check).realtime, { status: "degraded" })
     }).pipe(Effect.provide(fresh()))
   )
 

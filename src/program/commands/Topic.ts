@@ -1,5 +1,5 @@
 /** `topic create`: the topic of the events, on the brokers of KAFKA_BROKERS. */
-import { Effect, Option, References } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { topic as name } from "../../domain/ConferenceEnded.ts"
 import * as Production from "../../layers/Production.ts"
@@ -37,8 +37,6 @@ const handle = Effect.fnUntraced(function* ({ partitions, replication }: Command
   }).pipe(
     Effect.provide(Production.publisher(settings.kafka.value)),
     Effect.scoped,
-    // What the client says on its way is in the one line that the command ends with.
-    Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.provide(Environment.logging(settings))
   )
 })
