@@ -84,7 +84,7 @@ const connections = (sql: SqlClient) => {
     batchGone: until("the batch is undone", ask(`select where not exists (select ${inBatch})`)),
     terminate: (applicationName: string) =>
       sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity
-        where datname = current_database() and application_name = ${applicationName}`.pipe(
+        where datname = current_database() and application_name = ${applicationName} and state <> 'idle'`.pipe(
         Effect.orDie,
         Effect.map((rows) => rows.length)
       )
